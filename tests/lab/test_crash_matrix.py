@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chosen_crashes import CHOSEN
 from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
@@ -25,10 +26,9 @@ from lab.cases.crash_matrix import (
     Cell,
     cells,
 )
-from lab.cases.crash_page import PAGE, newest, page_of
+from lab.cases.crash_page import PAGE, newest, page_of, stored_rows
 from lab.cases.crash_proof import Proof
-from lab.cases.crash_rows import ROWS_NAME, CrashRow, append_row, delivered, read_rows, weakest
-from lab.repository import reports_folder
+from lab.cases.crash_rows import CrashRow, append_row, delivered, read_rows, weakest
 
 EVERY = list(cells())
 
@@ -63,6 +63,21 @@ def test_the_matrix_has_every_way_every_point_and_both_protocols() -> None:
     }
     assert (len(PATTERNS), asked - reachable) == (8, set())
     assert {cell.nth(seed) for cell in EVERY for seed in range(9)} == {2, 3, 4}
+
+
+def test_the_twelve_of_every_day_have_as_many_pairs_as_twelve_can() -> None:
+    """All of point and protocol; each cell is a new pair of way and protocol, and of way and point."""
+    chosen = {(cell.pattern.name, CHOSEN[cell.name][0], cell.protocol) for cell in EVERY if cell.name in CHOSEN}
+    whole = {
+        (cell.pattern.name, point, cell.protocol)
+        for cell in EVERY
+        for point in cell.place.points
+        if point in POINTS and point not in cell.pattern.never
+    }
+    assert (len(CHOSEN), len(chosen), chosen <= whole) == (12, 12, True)
+    for kind, every in (((1, 2), 8), ((0, 2), 16), ((0, 1), 22)):
+        pairs = [{tuple(one[part] for part in kind) for one in cells} for cells in (chosen, whole)]
+        assert (len(pairs[0]), len(pairs[1])) == (min(12, every), every), kind
 
 
 def test_ways_claim_the_strongest_that_is_true() -> None:
@@ -144,6 +159,20 @@ def test_what_was_not_at_stake_at_the_kill_is_told_apart() -> None:
     assert row(raw=(1, 2)).elsewhere == (1, 0)
 
 
+def test_a_proof_of_an_older_rule_stands_nowhere() -> None:
+    """Of a transaction's places, where a kill alone once was proof enough; a commit's are as they were."""
+    old = row("transactional/classic/end-leaves", proof=Proof(BEFORE_COMMIT, ""))
+    new = replace(old, proof=Proof(BEFORE_COMMIT, "", rule=2))
+    assert (newest([old, row()]), newest([new, old])) == ([row()], [new])
+
+
+def test_the_page_says_at_which_commits_it_was_measured() -> None:
+    """How many rows of each, and of every trial its own."""
+    page = page_of([row(), row("early/classic/commit-leaves", commit="def5678+")])
+    assert "measured at abc1234 (1), def5678+ (1); a + says" in page
+    assert page.count("| abc1234 |") == page.count("| def5678+ |") == 1
+
+
 def test_a_contradiction_stands_out() -> None:
     """A verdict that does not agree is told in its cell, and a guarantee weaker than claimed in its row."""
     in_hand = row("late/classic/records-in-hand", proof=Proof(BEFORE_PROCESSING, ""), claim="exactly-once")
@@ -159,12 +188,12 @@ def test_of_several_rows_the_newest_that_was_reached_stands() -> None:
     reached, later = row(seed=2), row(seed=3, proof=Proof("", "nothing was open"))
     assert newest([old, changed, reached, later]) == [reached]
     assert newest([reached, row(seed=3, proof=Proof(BEFORE_COMMIT, ""))])[0].seed == 3
+    assert newest([old, row("early/classic/commit-leaves")])[0] == old  # another cell's harness is its own
 
 
 def test_the_page_is_that_of_the_stored_rows() -> None:
     """Nobody has written into it by hand, and no row came after it."""
-    rows = newest(read_rows(reports_folder() / ROWS_NAME))
-    assert (registry.CHECKOUT / PAGE).read_text() == page_of(rows)
+    assert (registry.CHECKOUT / PAGE).read_text() == page_of(*stored_rows())
 
 
 def test_an_unknown_cell_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,9 @@ from lab.cases.crash_matrix import (
     END_TAKEN,
     FROZEN,
     IN_HAND,
+    OF_KEYS,
     OF_TABLES,
+    OFFSETS_LEAVE,
     PAUSED,
     Place,
 )
@@ -28,6 +30,8 @@ from lab.cases.crash_proof import effects_left, prove
 S = 1_000_000_000
 KILL_S = 10
 AFTER_ITS_EFFECT = OF_TABLES[3]
+TWO_OF_ONE_KEY = OF_KEYS[1]
+PRODUCER = 7  # of m1, in every incarnation: its transactional id is the member's
 
 
 class History:
@@ -37,7 +41,9 @@ class History:
         self.events: list[Event] = []
         for number, partition in enumerate((0, 0, 1)):
             offset = number if partition == 0 else 0
-            self.add("workload", 1, "send", id=f"r{number}", partition=partition, offset=offset, outcome="ok")
+            fields = {"id": f"r{number}", "partition": partition, "offset": offset, "key": f"k{partition}"}
+            self.add("workload", 1, "send", outcome="ok", **fields)
+        self.add("consumer-m1-0", 1, "started", lane=4)
         self.add("consumer-m1-0", 2, "assigned", entries=[{"partition": 0}])
         self.add("nemesis", 15, "evidence", bit=bit, message="request 2 was cut")
         self.add("consumer-m1-0", KILL_S, "exited", member="m1", signal=9)
@@ -61,6 +67,20 @@ class History:
         entries = [{"partition": 0, "committed_offset": position}]
         return self.add("consumer-m1-0", 6, "commit", outcome="invoke", entries=entries)
 
+    def producers(self) -> History:
+        """m1 began with epoch 0; its successor was let in at 12.5 s, and what m1 had left open had ended by then."""
+        for at_s, epoch in ((1, 0), (12.5, 2)):
+            fields = {"lane": 4, "producer_id": PRODUCER, "producer_epoch": epoch, "error": 0}
+            wall_ns = round(at_s * S)
+            self.add("requests-b0", at_s, "request", api="INIT_PRODUCER_ID", source_wall_ns=wall_ns, **fields)
+        return self
+
+    def ended(self, source: str, *, at_s: float = 12.4, epoch: int = 1, state: str = "abort") -> History:
+        """A marker ends what the producer had open in the offsets log, or in partition 3 of the output topic."""
+        fields = {"producer_id": PRODUCER, "producer_epoch": epoch, "state": state, "source_wall_ns": round(at_s * S)}
+        place = {"topic": "out", "partition": 3} if source == "transactions" else {}
+        return self.add(source, at_s + 0.1, "transaction_marker", **place, **fields)
+
     def delivered(self, offset: int, *, source: str = "consumer-m1-0", at_s: float = 6) -> History:
         """A record of partition 0 is handed to a member."""
         return self.add(source, at_s, "delivered", partition=0, offset=offset)
@@ -71,6 +91,7 @@ class History:
     [
         (IN_HAND, History().effect("r0").committed(1), BEFORE_PROCESSING),
         (IN_HAND, History().effect("r0"), ""),  # something else is at stake
+        (IN_HAND, History().effect("r0").effect("r1").committed(2), ""),  # no record waited
         (COMMIT_LEAVES, History().asks_commit(2), BEFORE_COMMIT),
         (COMMIT_LEAVES, History().effect("r0").effect("r1").asks_commit(2), AFTER_EFFECT),
         (COMMIT_LEAVES, History().effect("r0").committed(1).asks_commit(1), ""),  # it was taken after all
@@ -103,21 +124,65 @@ def test_others_partitions_prove_nothing() -> None:
 
 def test_a_position_in_a_transaction_counts_from_its_marker() -> None:
     """Sent and not ended it is not there; ended with a commit it is; ended with an abort it is not."""
-    sent = {"producer_id": 7}
+    sent = {"producer_id": PRODUCER}
     pending = History().committed(2, **sent).asks_commit(2)
-    ended = History().committed(2, **sent).add("offsets", 6, "transaction_marker", producer_id=7, state="commit")
-    aborted = History().committed(2, **sent).add("offsets", 6, "transaction_marker", producer_id=7, state="abort")
-    assert (prove(pending.events, END_LEAVES).point, prove(pending.events, END_LEAVES).open_commit) == (
-        BEFORE_COMMIT,
-        "no",
-    )
+    ended = History().committed(2, **sent).ended("offsets", at_s=6, epoch=0, state="commit")
+    aborted = History().committed(2, **sent).ended("offsets", at_s=6, epoch=0)
+    assert prove(pending.events, END_TAKEN).open_commit == "no"
     assert prove(ended.events, END_TAKEN).point == AFTER_COMMIT
     assert prove(aborted.events, END_TAKEN).point == ""
 
 
-def test_inside_a_transaction_no_half_may_be_seen() -> None:
-    """An effect of it that readers see although its end was never asked for is at no point."""
-    assert prove(History().effect("r0").asks_commit(2).events, END_LEAVES).point == ""
+def left_open(*, output: bool = True, position: int | None = None) -> History:
+    """m1 dies with a transaction open: what of it was in the logs is aborted as its successor is let in."""
+    history = History().producers().asks_commit(2)
+    if output:
+        history.ended("transactions")
+    return history if position is None else history.committed(position, producer_id=PRODUCER).ended("offsets")
+
+
+@pytest.mark.parametrize(
+    ("place", "history", "point"),
+    [
+        (OFFSETS_LEAVE, left_open(), AFTER_EFFECT),
+        (END_LEAVES, left_open(position=2), BEFORE_COMMIT),
+        (OFFSETS_LEAVE, left_open(position=2), ""),  # the positions had been handed in
+        (END_LEAVES, left_open(), ""),  # they had not
+        (END_LEAVES, left_open(position=1), ""),  # others had
+        (END_LEAVES, left_open(output=False, position=2), ""),  # no record of it lay in the output topic
+        (END_LEAVES, left_open(position=2).effect("r0"), ""),  # readers see a half of it
+        (IN_HAND, left_open(), ""),  # a batch was done: its records lay in the log
+    ],
+    ids=lambda value: value.name if isinstance(value, Place) else None,
+)
+def test_inside_a_transaction_the_logs_tell_what_was_there(place: Place, history: History, point: str) -> None:
+    """Its output and its positions, uncommitted, by the markers that take them back."""
+    assert prove(history.events, place).point == point
+
+
+@pytest.mark.parametrize("place", [OFFSETS_LEAVE, END_LEAVES], ids=lambda place: place.name)
+def test_a_kill_alone_proves_no_transaction(place: Place) -> None:
+    """Nor does a kill with a commit asked for, or with a producer that nobody has fenced."""
+    for history in (History(), History().asks_commit(2), History().producers().asks_commit(2)):
+        assert prove(history.events, place).point == ""
+
+
+def test_only_the_abort_of_what_it_left_open_counts() -> None:
+    """Not its own of before, nor its successor's of later, nor another producer's; nor one that committed."""
+    for told in ({"epoch": 0}, {"at_s": 14, "epoch": 2}, {"state": "commit"}):
+        history = left_open(output=False).ended("transactions", **told)  # type: ignore[arg-type]
+        assert prove(history.events, OFFSETS_LEAVE).point == ""
+    other = left_open()
+    other.events[-1] = replace(other.events[-1], details={**other.events[-1].details, "producer_id": 8})
+    assert prove(other.events, OFFSETS_LEAVE).point == ""
+
+
+def test_two_orders_of_one_customer_must_be_in_hand() -> None:
+    """Where a business key is what may be conflated: one record at stake of a key is not enough."""
+    one, two = History().effect("r0").asks_commit(1), History().effect("r0").effect("r1").asks_commit(2)
+    assert [prove(history.events, TWO_OF_ONE_KEY).point for history in (one, two)] == ["", AFTER_EFFECT]
+    assert prove(two.events, TWO_OF_ONE_KEY).of_one_key == 2
+    assert prove(one.events, COMMIT_LEAVES).point == AFTER_EFFECT
 
 
 def test_a_position_in_a_table_is_where_the_successor_reads_on() -> None:

@@ -1,4 +1,4 @@
-"""Twelve cells of the crash matrix on real brokers: every way, every point, both protocols, chosen by pairs.
+"""Twelve cells of the crash matrix on real brokers, chosen by pairs (`chosen_crashes.py`).
 
 Those that have their turn are tried side by side on one warm cluster; one whose crash did not land at its point is
 tried with the next seed, and so with another n, as `make cases` does.
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chosen_crashes import CHOSEN
 from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import StartError
@@ -17,27 +18,13 @@ from kafka_trial.registry import CHECKOUT
 from kafka_trial.trial.session import Session, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.cases.crash_campaign import row_of, told
-from lab.cases.crash_matrix import AFTER_COMMIT, AFTER_EFFECT, BEFORE_COMMIT, BEFORE_PROCESSING, cells
-from lab.cases.crash_rows import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, CrashRow
+from lab.cases.crash_matrix import cells
+from lab.cases.crash_rows import CrashRow
 from requirements import missing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates]
 
 SEEDS = (11, 12, 13)
-CHOSEN = {  # what is delivered there; the claim is each consumer's own
-    "early/classic/commit-leaves": (BEFORE_COMMIT, EXACTLY_ONCE, "pass"),
-    "early/consumer/commit-taken": (AFTER_COMMIT, AT_MOST_ONCE, "pass"),
-    "late/classic/commit-leaves": (AFTER_EFFECT, AT_LEAST_ONCE, "pass"),
-    "late/consumer/records-in-hand": (BEFORE_PROCESSING, EXACTLY_ONCE, "pass"),
-    "auto-commit/consumer/commit-leaves": (AFTER_EFFECT, AT_LEAST_ONCE, "pass"),
-    "position-in-database/classic/asks-after-effect": (AFTER_EFFECT, EXACTLY_ONCE, "pass"),
-    "position-in-database/consumer/asks-after-commit": (AFTER_COMMIT, EXACTLY_ONCE, "pass"),
-    "without-the-condition/classic/asks-after-effect": (AFTER_EFFECT, EXACTLY_ONCE, "pass"),
-    "upsert-by-id/consumer/commit-leaves": (AFTER_EFFECT, EXACTLY_ONCE, "pass"),
-    "upsert-by-key/classic/records-in-hand": (BEFORE_PROCESSING, EXACTLY_ONCE, "pass"),
-    "transactional/classic/end-leaves": (BEFORE_COMMIT, EXACTLY_ONCE, "pass"),
-    "transactional/consumer/offsets-leave": (AFTER_EFFECT, EXACTLY_ONCE, "pass"),
-}
 CELLS = {cell.name: cell for cell in cells() if cell.name in CHOSEN}
 
 

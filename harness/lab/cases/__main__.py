@@ -17,10 +17,12 @@ from lab.cases import (
     refusing_hops,
     stuck_partition,
     stuck_partition_page,
+    timestamp_guards,
 )
 from lab.cases.crash_campaign import try_again, try_missing
 from lab.cases.crash_matrix import Cell, cells
 from lab.cases.crash_page import write_page
+from lab.cases.timestamp_guards import GUARDS
 from lab.repository import exit_status
 
 STUCK_PARTITION, BLOCKING_TURNS, CRASHES, LARGE_RECORDS = CASES = (0, 1, 2, large_records.CASE)
@@ -75,7 +77,11 @@ def _try_blocking(options: argparse.Namespace, until_s: float | None, console: C
 
 
 def _try_crashes(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
-    try_missing(list(cells(options.only)), until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+    wanted = list(cells(options.only))
+    if wanted:
+        try_missing(wanted, until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+    guards = [guard for guard in GUARDS if not options.only or guard.name.startswith(tuple(options.only))]
+    timestamp_guards.try_missing(guards, until_s=until_s, say=console.say)
 
 
 def _try_large(options: argparse.Namespace, until_s: float | None, console: Console) -> None:

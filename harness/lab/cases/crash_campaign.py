@@ -91,7 +91,7 @@ def row_of(cell: Cell, seed: int, outcome: Trialed | KafkaTrialError, *, keep: b
         proof=prove(events, cell.place) if began else Proof("", str(outcome)),
         raw=effects_left(events),
         kafka_version=DEFAULT_VERSION,
-        consumer_digest=consumer_digest(cell),
+        consumer_digest=consumer_digest(registry.CHECKOUT / cell.consumer),
         source_digest=f"{making_digest()}-{judging_digest()}",
         scenario_digest=scenario_digest(cell, seed),
         commit=git_revision(),
@@ -109,18 +109,17 @@ def told(row: CrashRow) -> str:
     return f"{row.cell} n={row.nth}: {row.verdict}, {row.delivered}, {where}{against}"
 
 
-def consumer_digest(cell: Cell) -> str:
-    """Returns a digest of a cell's consumer: its TOML file as it is merged, and the folders of its program."""
-    file = registry.CHECKOUT / cell.consumer
+def consumer_digest(file: Path) -> str:
+    """Returns a digest of a consumer: its TOML file as it is merged, and the folders of its program."""
     spec = spec_from_toml(file)
     program = (file.parent / spec.command[-1]).resolve().parent
     parts = (merged_text(file), folder_digest(program), folder_digest(file.parent) if program == file.parent else "")
-    return _digest(*parts)
+    return text_digest(*parts)
 
 
 def scenario_digest(cell: Cell, seed: int) -> str:
     """Returns a digest of what is asked with a seed."""
-    return _digest(repr(scenario_to_table(cell.scenario(seed))))
+    return text_digest(repr(scenario_to_table(cell.scenario(seed))))
 
 
 def _judged(outcome: Trialed) -> dict[str, Any]:
@@ -143,15 +142,17 @@ def _not_begun(error: KafkaTrialError) -> dict[str, Any]:
 
 def _counting(rows: Sequence[CrashRow], cell: Cell) -> list[CrashRow]:
     """Returns the rows of a cell that count today."""
-    source, consumer = f"{making_digest()}-{judging_digest()}", consumer_digest(cell)
+    source, consumer = f"{making_digest()}-{judging_digest()}", consumer_digest(registry.CHECKOUT / cell.consumer)
     return [
         row
         for row in rows
         if row.cell == cell.name
+        and row.proof.rule >= cell.place.rule
         and (row.source_digest, row.consumer_digest) == (source, consumer)
         and row.scenario_digest == scenario_digest(cell, row.seed)
     ]
 
 
-def _digest(*parts: str) -> str:
+def text_digest(*parts: str) -> str:
+    """Returns a short digest of some texts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

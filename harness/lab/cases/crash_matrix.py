@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kafka_trial.nemesis.cut_scenarios import KILLED_S, PAUSED_S, RECORDS_BYTES_MIN
@@ -25,14 +25,16 @@ CLASSIC, CONSUMER = "classic", "consumer"
 PROTOCOLS: Final = (CLASSIC, CONSUMER)
 MEMBER = "member:1"
 NTH_MIN, NTH_MAX = 2, 4
+LOGS_TELL: Final = 2  # the rule of proof since the logs tell what a transaction had left, and keys are compared
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a member is killed: the fault, its options but for `nth`, and the points that it can be at.
 
-    `inside`: it is inside a transaction that holds effect and commit: which of them it has is known by the place, and
-    outside neither may be seen.
+    `inside`: it is inside a transaction that holds effect and commit: outside neither may be seen. Of a transaction of
+    Kafka the logs tell which of them it has; of one of a database the place does. `of_one_key`: two records of one key
+    must be at stake. `load`: where it is not its pattern's. `rule`: proofs of an older one prove nothing of it.
     """
 
     name: str
@@ -40,6 +42,9 @@ class Place:
     options: Mapping[str, Any]
     points: tuple[str, ...]
     inside: bool = False
+    of_one_key: bool = False
+    load: Load | None = None
+    rule: int = 1
 
     @property
     def for_s(self) -> float:
@@ -58,15 +63,24 @@ def _asked(point: str, named: str) -> Place:
     return Place(f"asks-{point}", "crash-point", {"point": point}, (named,), inside=True)
 
 
+# One or two records at a time: nothing else is at stake when a member is killed.
+SLOW = Load(opening_burst=120, rate_per_s=6.0)
+QUICK = Load(opening_burst=300, rate_per_s=30.0)
+MUCH = Load()  # so that a member that is frozen has work in hand
+FEW_CUSTOMERS = Load(
+    opening_burst=120, rate_per_s=24.0, key_count=9
+)  # every partition has one; at stake are several of one
+
 IN_HAND = _cut("records-in-hand", "Fetch", "after", BEFORE_PROCESSING)
 COMMIT_LEAVES = _cut("commit-leaves", "OffsetCommit", "before", BEFORE_COMMIT, AFTER_EFFECT)
 COMMIT_TAKEN = _cut("commit-taken", "OffsetCommit", "answered", AFTER_COMMIT)
-OFFSETS_LEAVE = _cut("offsets-leave", "TxnOffsetCommit", "before", AFTER_EFFECT, inside=True)
-END_LEAVES = _cut("end-leaves", "EndTxn", "before", BEFORE_COMMIT, inside=True)
+OFFSETS_LEAVE = replace(_cut("offsets-leave", "TxnOffsetCommit", "before", AFTER_EFFECT, inside=True), rule=LOGS_TELL)
+END_LEAVES = replace(_cut("end-leaves", "EndTxn", "before", BEFORE_COMMIT, inside=True), rule=LOGS_TELL)
 END_TAKEN = _cut("end-taken", "EndTxn", "answered", AFTER_COMMIT)
-PAUSED = _cut("frozen-in-hand", "Fetch", "after", FROZEN, then="pause")
+PAUSED = replace(_cut("frozen-in-hand", "Fetch", "after", FROZEN, then="pause"), load=MUCH)
 OF_COMMITS = (IN_HAND, COMMIT_LEAVES, COMMIT_TAKEN)
-OF_TRANSACTIONS = (IN_HAND, OFFSETS_LEAVE, END_LEAVES, END_TAKEN)
+OF_KEYS = (IN_HAND, replace(COMMIT_LEAVES, of_one_key=True, load=FEW_CUSTOMERS, rule=LOGS_TELL), COMMIT_TAKEN)
+OF_TRANSACTIONS = (replace(IN_HAND, rule=LOGS_TELL), OFFSETS_LEAVE, END_LEAVES, END_TAKEN)
 OF_TABLES = (
     _asked("before-processing", BEFORE_PROCESSING),
     _asked("before-commit", BEFORE_COMMIT),
@@ -91,10 +105,6 @@ class Pattern:
     never: Mapping[str, str] = field(default_factory=dict)
 
 
-# One or two records at a time: nothing else is at stake when a member is killed.
-SLOW = Load(opening_burst=120, rate_per_s=6.0)
-QUICK = Load(opening_burst=300, rate_per_s=30.0)
-MUCH = Load()  # so that a member that is frozen has work in hand
 FIRST_EFFECT = "its effect comes before its commit"
 
 
@@ -122,7 +132,7 @@ PATTERNS: Final = (
     Pattern(
         "position-in-database",
         "offset in the database, with the condition",
-        _pair("reference/python-postgres-positions"),
+        _ours("moves-with-the-condition"),
         OF_TABLES,
         QUICK,
     ),
@@ -134,7 +144,7 @@ PATTERNS: Final = (
         QUICK,
     ),
     Pattern("upsert-by-id", "late, with an upsert by id", _ours("upserts-by-id"), OF_COMMITS, SLOW, LATE),
-    Pattern("upsert-by-key", "late, with an upsert by business key", _ours("upserts-by-key"), OF_COMMITS, SLOW, LATE),
+    Pattern("upsert-by-key", "late, with an upsert by business key", _ours("upserts-by-key"), OF_KEYS, SLOW, LATE),
     Pattern(
         "transactional",
         "one Kafka transaction",
@@ -178,7 +188,7 @@ class Cell:
         """Returns the scenario: a small steady load, one crash, and what comes of it."""
         options = {**self.place.options, "nth": self.nth(seed)}
         step = Step(self.place.fault, MEMBER, for_s=self.place.for_s, options=options)
-        load = MUCH if self.place.points == (FROZEN,) else self.pattern.load
+        load = self.place.load or self.pattern.load
         return Scenario(f"crash-{self.place.name}", f"hit there: {self.place.name}", load=load, schedule=(step,))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from kafka_trial import registry
 from kafka_trial.errors import FAIL, PASS
 from lab.cases.crash_matrix import FROZEN, PATTERNS, POINTS, PROTOCOLS, Cell, Pattern, cells
 from lab.cases.crash_rows import INCLUDES, ROWS_NAME, CrashRow, read_rows, weakest
+from lab.cases.timestamp_guards import GUARDS, GuardRow, standing
+from lab.cases.timestamp_guards import ROWS_NAME as GUARDS_NAME
+from lab.cases.timestamp_guards import read_rows as read_guards
 from lab.repository import reports_folder
 
 PAGE = Path("docs") / "cases" / "2.md"
@@ -37,7 +41,9 @@ there, and not the first time it comes by, but the n-th (n is drawn from the see
 place, a [cut](../cuts.md) kills it there, and the consumer knows nothing of it; inside a transaction of a database,
 where no request of Kafka's is, it asks at [crash points](../consumers.md#effects-sink--http). That it was there is
 *proven*, from the sink's effects, the offsets log and the lines of the member: was the effect there at the kill, was
-the commit? A crash that landed elsewhere fills no cell.
+the commit? In a transaction of Kafka both lie in logs, uncommitted, until its end is asked for: there *after the
+effect* is with its output in the log and its positions not yet, *before the commit* with both; the abort by which its
+successor begins tells what lay there. A crash that landed elsewhere fills no cell.
 """
 LEGEND = """
 A cell says what was delivered in that trial: *exactly-once* (nothing lost, nothing doubled), *at-least-once* (effects
@@ -47,41 +53,57 @@ landed elsewhere, as it says below. `-` was not reached or not tried. *Elsewhere
 doubled in the same trial for another reason, such as a rebalance of a busy machine. **Bold**: the verdict does not
 agree with what was claimed and delivered.
 """
+GUARD_STORY = """## Not a crash either: the newest is to stand
+
+Records of one entity without a key lie in several partitions, and several members have them at once. Each keeps a row
+for the entity and writes only what is newer, by the record's timestamp. Both work as slowly: every 25th record takes a
+second. One has the condition in the write itself; the other looks first, works, then writes whatever it finds.
+
+| guard | consumer | verdict | rows that ended older | pairs of one entity in two hands at once | seed | commit |
+| --- | --- | --- | --- | --- | --- | --- |"""
 
 
 def write_page() -> int:
     """Writes the page; 1 where a verdict does not agree with what was delivered."""
-    rows = newest(read_rows(reports_folder() / ROWS_NAME))
+    rows, guards = stored_rows()
     file = registry.CHECKOUT / PAGE
     file.parent.mkdir(exist_ok=True)
-    file.write_text(page_of(rows))
+    file.write_text(page_of(rows, guards))
     return FAIL if any(row.contradictions for row in rows if row.reached) else PASS
 
 
+def stored_rows() -> tuple[list[CrashRow], list[GuardRow]]:
+    """Returns the rows that stand on the page, of the cells and of the guards."""
+    guards = standing(read_guards(reports_folder() / GUARDS_NAME))
+    return newest(read_rows(reports_folder() / ROWS_NAME)), list(guards.values())
+
+
 def newest(rows: Sequence[CrashRow]) -> list[CrashRow]:
-    """Returns the row that stands for each cell, of the harness and the consumer of the newest: the last one that was
-    reached, else the last one."""
-    last = {row.cell: row.consumer_digest for row in rows}
-    same = [row for row in rows if row.source_digest == rows[-1].source_digest]
-    own = [row for row in same if row.consumer_digest == last[row.cell]]
+    """Returns the row that stands for each cell, of the harness and the consumer of its newest: the last one that was
+    reached, else the last one. A proof of an older rule than its place asks for stands nowhere."""
+    rules = {cell.name: cell.place.rule for cell in cells()}
+    rows = [row for row in rows if row.proof.rule >= rules.get(row.cell, 1)]
+    last = {row.cell: (row.source_digest, row.consumer_digest) for row in rows}
+    own = [row for row in rows if (row.source_digest, row.consumer_digest) == last[row.cell]]
     tried = {row.cell: row for row in own}
     return list({**tried, **{row.cell: row for row in own if row.reached}}.values())
 
 
-def page_of(rows: Sequence[CrashRow]) -> str:
-    """Returns the page of the rows that stand for their cells."""
+def page_of(rows: Sequence[CrashRow], guards: Sequence[GuardRow] = ()) -> str:
+    """Returns the page of the rows that stand for their cells, and for the guards."""
     standing = {row.cell: row for row in rows}
     reached = [row for row in rows if row.reached]
-    commits = ", ".join(sorted({row.commit for row in rows})) or "no commit"
+    times = sorted(Counter(row.commit for row in rows).items())
+    commits = ", ".join(f"{commit} ({count})" for commit, count in times) or "no commit"
     versions = ", ".join(sorted({row.kafka_version for row in rows}))
     agreeing = sum(not row.contradictions for row in reached)
     counted = (
-        f"{len(rows)} places tried on Kafka {versions}, measured at {commits}. {len(reached)} landed at a point; "
-        f"in {agreeing} of them the verdict agrees with what was delivered, and the judge's counts with the raw events."
+        f"{len(rows)} places tried on Kafka {versions}, measured at {commits}; a + says that the checkout had changes "
+        f"besides. {len(reached)} landed at a point; in {agreeing} of them the verdict agrees with what was delivered, "
+        "and the judge's counts with the raw events."
     )
-    return "\n".join(
-        [STORY, "## The matrix", "", counted, LEGEND, *_matrix(standing), *_frozen(standing), *_list(rows)]
-    )
+    parts = [*_matrix(standing), *_frozen(standing), *_guards(guards), *_list(rows)]
+    return "\n".join([STORY, "## The matrix", "", counted, LEGEND, *parts])
 
 
 def _matrix(standing: dict[str, CrashRow]) -> Iterator[str]:
@@ -146,18 +168,35 @@ def _frozen(standing: dict[str, CrashRow]) -> Iterator[str]:
     yield ""
 
 
+def _guards(rows: Sequence[GuardRow]) -> Iterator[str]:
+    of = {row.guard: row for row in rows}
+    if not of:
+        return
+    yield GUARD_STORY
+    for guard in GUARDS:
+        if (row := of.get(guard.name)) is not None:
+            consumer = (
+                f"[{Path(guard.consumer).stem if 'crash' in guard.consumer else Path(guard.consumer).parent.name}]"
+            )
+            told = row.verdict if row.proven else f"{row.verdict}, proves nothing"
+            cells = (f"{consumer}(../../{guard.consumer})", told, row.stale, row.at_once, row.seed, row.commit)
+            yield f"| {guard.title} | {' | '.join(map(str, cells))} |"
+    yield ""
+
+
 def _list(rows: Sequence[CrashRow]) -> Iterator[str]:
     order = {cell.name: number for number, cell in enumerate(cells())}
     yield "## Every trial"
     yield ""
     yield "One again: `.venv/bin/python -m lab.cases --again CELL --seed SEED`. What is missing: `make cases`."
     yield ""
-    yield "| cell | seed | n | verdict | found | at the kill |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| cell | seed | n | verdict | found | at the kill | commit |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for row in sorted(rows, key=lambda row: order.get(row.cell, len(order))):
         found = ", ".join(f"{name} × {count}" for name, count in row.anomalies.items()) or "-"
         point = f"**{row.proof.point}**" if row.proof.point else "not reached"
-        yield f"| {row.cell} | {row.seed} | {row.nth} | {row.verdict} | {found} | {point}: {row.proof.because} |"
+        told = f"{found} | {point}: {row.proof.because}"
+        yield f"| {row.cell} | {row.seed} | {row.nth} | {row.verdict} | {told} | {row.commit} |"
     yield ""
 
 

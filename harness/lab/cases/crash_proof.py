@@ -2,19 +2,28 @@
 
 Pure: the events of a history go in. Of the partitions that the killed member had, it is looked up which records had an
 effect without being committed past, and which were committed past without an effect. Where the position lies in a
-table, the successor tells what stood there: it reads on from that position. For a second after the kill nobody
-else can have the partitions: what is seen in it was done before.
+table, the successor tells what stood there: it reads on from that position. What lay in the logs, uncommitted, of a
+transaction of Kafka tells the abort by which the successor was let in: where nothing lay, it has written no marker. For
+a second after the kill nobody else can have the partitions: what is seen in it was done before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from signal import SIGKILL
 
 from kafka_trial.history.event import Event
-from lab.cases.crash_matrix import AFTER_COMMIT, AFTER_EFFECT, BEFORE_COMMIT, BEFORE_PROCESSING, FROZEN, Place
+from lab.cases.crash_matrix import (
+    AFTER_COMMIT,
+    AFTER_EFFECT,
+    BEFORE_COMMIT,
+    BEFORE_PROCESSING,
+    FROZEN,
+    LOGS_TELL,
+    Place,
+)
 
 SEEN_WITHIN_NS = 1_000_000_000  # what was done before the kill is written down by then; others are not there yet
 Partition = int
@@ -26,7 +35,8 @@ class Proof:
     """What stood at the kill, counted in records, and the point that this is; `point` is empty where it is none.
 
     `open_commit`: whether the last commit that the member asked for and never heard of was in effect: "yes", "no", or
-    empty where there was none, or nobody told.
+    empty where there was none, or nobody told. `of_one_key`: of the effects without a commit those whose key another of
+    them has too. `rule`: of which version of this module it is.
     """
 
     point: str
@@ -35,11 +45,26 @@ class Proof:
     effects_without_commit: int = 0
     commits_without_effect: int = 0
     open_commit: str = ""
+    of_one_key: int = 0
+    rule: int = 1
+
+
+@dataclass(frozen=True)
+class LeftOpen:
+    """What a killed process's transaction of Kafka had in the logs: records in so many partitions of topics, and these
+    positions in the offsets log. Empty where there was no such transaction.
+    """
+
+    outputs: int = 0
+    positions: Mapping[Partition, int] = field(default_factory=dict)
 
 
 def prove(events: Iterable[Event], place: Place) -> Proof:
     """Returns what stood at the kill that a trial was about, and which of the place's points that is."""
-    history = _History(list(events))
+    return replace(_proven(_History(list(events)), place), rule=LOGS_TELL)
+
+
+def _proven(history: _History, place: Place) -> Proof:
     fault = next((event for event in history.of("evidence", "nemesis")), None)
     if fault is None or not fault.details.get("bit"):
         return Proof("", fault.details.get("message", "") if fault else "the fault was never played")
@@ -79,9 +104,12 @@ class _History:
     def effects(self) -> list[Event]:
         return [event for event in self.of("effect", "sink") if event.outcome == "ok"]
 
+    def sent(self) -> list[Event]:
+        return [event for event in self.of("send", "workload") if event.outcome == "ok"]
+
     def places(self) -> dict[str, Position]:
         """Returns where each acknowledged record lies, by its id."""
-        sent = (event for event in self.of("send", "workload") if event.outcome == "ok")
+        sent = self.sent()
         return {event.id: (event.partition, event.offset) for event in sent if event.id is not None}  # type: ignore[misc]
 
     def owned(self, source: str) -> set[Partition]:
@@ -95,6 +123,10 @@ class _History:
 
     def committed(self, until_ns: int) -> dict[Partition, int]:
         """Returns the committed position of each partition, as of an instant; of transactions those that were ended."""
+        return self._offsets(until_ns)[0]
+
+    def _offsets(self, until_ns: int) -> tuple[dict[Partition, int], dict[int, dict[Partition, int]]]:
+        """Returns what the offsets log had at an instant: the committed positions, and those of each open producer."""
         positions: dict[Partition, int] = {}
         pending: dict[int, dict[Partition, int]] = {}
         lines = [*self.of("committed", "offsets"), *self.of("transaction_marker", "offsets")]
@@ -108,7 +140,36 @@ class _History:
             elif producer is not None:
                 ended = pending.pop(producer, {})
                 positions |= ended if event.details.get("state") == "commit" else {}
-        return positions
+        return positions, pending
+
+    def left_open(self, victim: Event, until_ns: int) -> LeftOpen:
+        """Returns what lay in the logs of the transaction that a killed process had open.
+
+        Its successor has the same transactional id: before it is let in, the coordinator aborts what was open, with an
+        epoch higher than the killed one's (Kafka, KIP-98: InitPidRequest).
+        """
+        own, successor = self._producers(victim)
+        if own is None or successor is None:
+            return LeftOpen()
+        fencing = [event for event in self.of("transaction_marker") if _fences(event, own, successor)]
+        outputs = {(event.topic, event.partition) for event in fencing if event.source == "transactions"}
+        taken_back = any(event.source == "offsets" for event in fencing)
+        pending = self._offsets(until_ns)[1].get(own.details["producer_id"], {})
+        return LeftOpen(len(outputs), pending if taken_back else {})
+
+    def _producers(self, victim: Event) -> tuple[Event | None, Event | None]:
+        """Returns the answers by which the transactional producers of a killed process and of its successor began."""
+        lanes = {event.details.get("lane") for event in self.of("started", victim.source)}
+        begun = [
+            event
+            for event in sorted(self.of("request", "requests"), key=lambda event: event.time_ns)
+            if event.details["api"] == "INIT_PRODUCER_ID"
+            and event.details.get("lane") in lanes
+            and event.details.get("error") == 0
+        ]
+        before = [event for event in begun if event.time_ns <= victim.time_ns]
+        after = [event for event in begun if event.time_ns > victim.time_ns]
+        return (before[-1] if before else None), (after[0] if after else None)
 
     def read_on(self, victim: Event, until_ns: int) -> dict[Partition, int]:
         """Returns where reading went on in each partition after a kill: what others were handed first."""
@@ -150,6 +211,31 @@ def _records(events: Iterable[Event], kind: str) -> set[tuple[int | None, int | 
     return {(event.partition, event.offset) for event in events if event.kind == kind}
 
 
+def _fences(marker: Event, own: Event, successor: Event) -> bool:
+    """Tells whether a marker aborts what a producer had open, for the sake of the one that came after it."""
+    told = marker.details
+    return (
+        (told.get("producer_id"), told.get("state")) == (own.details["producer_id"], "abort")
+        and told.get("producer_epoch", -1) > own.details["producer_epoch"]
+        and (marker.source_wall_ns or 0) <= (successor.source_wall_ns or 0)
+    )
+
+
+@dataclass(frozen=True)
+class _AtKill:
+    """What is known of the killed member's partitions as of its death; positions by partition."""
+
+    positions: Mapping[Partition, int]
+    open_commit: Mapping[Partition, int]
+    left_open: LeftOpen
+    waiting: int  # records without effect and commit
+
+    @property
+    def told(self) -> str:
+        there = all(self.positions.get(partition, 0) >= position for partition, position in self.open_commit.items())
+        return "" if not self.open_commit else "yes" if there else "no"
+
+
 def _judged(history: _History, victim: Event, place: Place) -> Proof:
     until_ns = victim.time_ns + SEEN_WITHIN_NS
     asked = place.fault == "crash-point"
@@ -159,16 +245,19 @@ def _judged(history: _History, victim: Event, place: Place) -> Proof:
         return Proof("", f"nobody read on in partitions {sorted(missing)}, so that their position is not known")
     places = history.places()
     done = {places[event.id] for event in history.effects() if event.time_ns <= until_ns and event.id in places}
-    ours = {at for at in places.values() if at[0] in owned}
-    past = {at for at in ours if at[1] < positions.get(at[0], 0)}
-    left, lost = len((done & ours) - past), len(past - done)
-    open_commit = history.open_commit(victim.source)
-    there = all(positions.get(partition, 0) >= position for partition, position in open_commit.items())
-    told = "" if not open_commit else "yes" if there else "no"
-    proof = Proof("", "", victim.source.removeprefix("consumer-"), left, lost, told)
+    sent = {(event.partition, event.offset): event for event in history.sent() if event.partition in owned}
+    past = {at for at in sent if at[1] < positions.get(at[0], 0)}  # type: ignore[operator]
+    left = (done & sent.keys()) - past
+    waiting = [at for at, event in sent.items() if at not in done | past and event.time_ns <= until_ns]
+    keys = Counter(sent[at].key for at in left)
+    at_kill = _AtKill(positions, history.open_commit(victim.source), history.left_open(victim, until_ns), len(waiting))
+    proof = Proof(
+        *("", "", victim.source.removeprefix("consumer-"), len(left), len(past - done), at_kill.told),
+        of_one_key=sum(count for count in keys.values() if count > 1),
+    )
     began = history.last_delivered(victim.source) if asked else None
-    point, because = _at_crash_point(place, proof, began, positions) if asked else _at_cut(place, proof)
-    return Proof(point, because, proof.killed, left, lost, told)
+    point, because = _at_crash_point(place, proof, began, positions) if asked else _at_cut(place, proof, at_kill)
+    return replace(proof, point=point, because=because)
 
 
 def _at_crash_point(
@@ -182,26 +271,61 @@ def _at_crash_point(
     return place.points[0], "asked there with the record in hand; neither its effect nor its position was in the table"
 
 
-def _at_cut(place: Place, proof: Proof) -> tuple[str, str]:
+def _at_cut(place: Place, proof: Proof, at_kill: _AtKill) -> tuple[str, str]:
     left, lost, told = proof.effects_without_commit, proof.commits_without_effect, proof.open_commit
     if left and lost:
         return "", "some records had an effect and no commit, others a commit and no effect"
+    if place.inside and (left or lost):
+        return "", "one half of the transaction was seen without the other"
     if lost:
         return _if_in(place, AFTER_COMMIT, f"{lost} records were committed past, and had no effect")
     if left:
-        point = "" if place.inside else AFTER_EFFECT
-        return _if_in(place, point, f"{left} records had their effect, and were not committed past")
+        return _with_effects(place, proof)
     if told == "yes":
         return "", "both the effects and their commit were there"
-    if place.inside or place.points == (BEFORE_PROCESSING,):
-        return place.points[0], "neither an effect nor a commit of what was in hand was there"
-    return (
-        _if_in(
-            place, BEFORE_COMMIT, "a commit had been asked for; neither it nor an effect of what it covers was there"
-        )
-        if told == "no"
-        else ("", "nothing was open")
-    )
+    if place.inside:
+        return _in_transaction(place, at_kill)
+    if place.points == (BEFORE_PROCESSING,):
+        return _in_hand(at_kill)
+    if told == "no":
+        because = "a commit had been asked for; neither it nor an effect of what it covers was there"
+        return _if_in(place, BEFORE_COMMIT, because)
+    return "", "nothing was open"
+
+
+def _with_effects(place: Place, proof: Proof) -> tuple[str, str]:
+    because = f"{proof.effects_without_commit} records had their effect, and were not committed past"
+    if not place.of_one_key or AFTER_EFFECT not in place.points:
+        return _if_in(place, AFTER_EFFECT, because)
+    if not proof.of_one_key:
+        return "", f"{because}, but no two of one key"
+    return AFTER_EFFECT, f"{because}; {proof.of_one_key} of them share their key with another"
+
+
+def _in_hand(at_kill: _AtKill) -> tuple[str, str]:
+    """Records had arrived, by the cut: nothing may have been begun with them."""
+    if at_kill.left_open.outputs or at_kill.left_open.positions:
+        return "", "something of an open transaction was in the logs"
+    if not at_kill.waiting:
+        return "", "no record waited in its partitions"
+    waiting = f"{at_kill.waiting} records waited in its partitions"
+    return BEFORE_PROCESSING, f"{waiting}; neither an effect nor a commit of what was in hand was there"
+
+
+def _in_transaction(place: Place, at_kill: _AtKill) -> tuple[str, str]:
+    """Inside a transaction of Kafka the effect is a record in a log, and the commit are positions in the offsets log:
+    both uncommitted until the coordinator is asked to end it."""
+    asked, left = at_kill.open_commit, at_kill.left_open
+    if not asked:
+        return "", "no positions of an open transaction were to be handed in"
+    if not left.outputs:
+        return "", "no record of an open transaction was in a log: nothing was taken back from one"
+    where = f"uncommitted, records of its transaction in {left.outputs} partitions of the output"
+    if not left.positions:
+        return _if_in(place, AFTER_EFFECT, f"{where}, its positions nowhere; its successor had it aborted")
+    if left.positions != dict(asked):
+        return "", f"{where}, but in the offsets log not the positions that it was handing in"
+    return _if_in(place, BEFORE_COMMIT, f"{where}, its positions in the offsets log; its successor had both aborted")
 
 
 def _if_in(place: Place, point: str, because: str) -> tuple[str, str]:
