@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,17 @@ def left_of(engine: DockerClient, pid: int) -> list[str]:
         *engine.networks.list(filters=label),
     ]
     return [str(one.name) for one in found]
+
+
+@contextmanager
+def small_disk(size: str) -> Iterator[Path]:
+    """Lends a folder with little room, in memory, for the engine of a test; `size` as `mount` takes it."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", folder], check=True)
 
 
 def kill_engine(host: str) -> None:

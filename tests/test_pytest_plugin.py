@@ -59,6 +59,77 @@ def test_fail_is_a_failure_and_unknown_an_error(pytester: pytest.Pytester) -> No
     }
 
 
+IMAGE = """
+import pytest
+from kafka_trial.scenario import Scenario
+from staged_trial import StagedSession
+
+
+class Noting(StagedSession):
+    def try_one(self, scenario, consumer, *, image, **words):
+        self.image = image
+        return super().try_one(scenario, consumer, **words)
+
+
+@pytest.fixture(scope="session")
+def kafka_trial_session():
+    return Noting()
+
+
+def test_it(trial):
+    trial(Scenario("pass")).must_pass()
+    assert trial.session.image == "team/orders:1.4"
+"""
+
+
+def test_the_image_of_the_command_line_is_the_one_that_is_tried(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the place of what the consumer's file names; it need not name any."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    pytester.makepyfile(IMAGE)
+    for named in ('[image]\nname = "team/orders:1.3"\n', ""):
+        text = MINE.format(name="mine").replace("command", "# command")
+        (pytester.path / "consumer.toml").write_text(text + named)
+        words = ("--consumer=consumer.toml", "--consumer-image=team/orders:1.4", "-p", "no:cacheprovider")
+        pytester.runpytest_subprocess(*words).assert_outcomes(passed=1)
+
+
+FIXTURE = """
+import os
+import pytest
+from kafka_trial.errors import InputError
+from kafka_trial.registry import find_scenario
+from kafka_trial.trial.spec import make_trial_spec
+
+
+@pytest.fixture
+def warehouse():
+    os.environ["KT_TEST_WAREHOUSE"] = "http://127.0.0.1:1"
+
+
+def begun(trial):
+    return make_trial_spec(find_scenario("control"), trial.consumer).consumer.pass_env
+
+
+def test_too_early(trial):
+    with pytest.raises(InputError, match="KT_TEST_WAREHOUSE is not set"):
+        begun(trial)
+
+
+def test_it(trial, warehouse):
+    assert begun(trial) == ("KT_TEST_WAREHOUSE",)
+"""
+
+
+def test_a_fixture_may_set_what_is_passed_on(pytester: pytest.Pytester) -> None:
+    """The address of a container that it has started, say: it is looked for when the trial begins."""
+    pytester.makepyfile(FIXTURE)
+    text = MINE.format(name="mine").replace("[claim]", 'pass_env = ["KT_TEST_WAREHOUSE"]\n[claim]')
+    (pytester.path / "consumer.toml").write_text(text)
+    pytester.runpytest_subprocess("--consumer=consumer.toml", "-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
 def test_the_junit_file_says_what_was_tried_and_how_to_replay_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

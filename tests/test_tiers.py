@@ -56,6 +56,17 @@ def test_every_test_has_its_turn_within_five_rotations(
     assert [sum(name.startswith("test_kinds[stall") for name in names) for names in runs] == [1] * tiers.TURNS
 
 
+def test_within_a_file_that_takes_turns_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time that the file has its turn, the next of them."""
+    names = ["killed", "paused", "stalled"]
+    for rotation in (2, 4):
+        told = []
+        for turn in range(4):
+            monkeypatch.setenv("ROTATION", str(rotation + turn * tiers.TURNS))
+            told.append(tiers.in_turn(names))
+        assert told == [*names, names[0]]
+
+
 def test_all_is_all(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the rotation."""
     assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 21

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -58,10 +59,19 @@ def selected(size: int) -> range:
     return range(rotation() % number, size, number)
 
 
+def in_turn(names: Sequence[str]) -> str:
+    """Returns the one of some names whose turn it is in a file that takes turns itself: each time the next one."""
+    return names[_number() // TURNS % len(names)]
+
+
 def rotation() -> int:
     """Returns the number of this rotation: `ROTATION`, else what follows from the commit."""
+    return _number() % TURNS
+
+
+def _number() -> int:
     given = os.environ.get("ROTATION", "")
-    return (int(given) if given.isdecimal() else _commits()) % TURNS
+    return int(given) if given.isdecimal() else _commits()
 
 
 @cache

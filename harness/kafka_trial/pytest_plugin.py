@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
         for version in _versions(config):
             find_version(version)
             for name in config.getoption("consumer") or ():
-                check(registry.find_consumer(name), version)
+                check(registry.find_consumer(name), version, image=config.getoption("consumer_image"))
     except InputError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -257,7 +257,8 @@ def chosen_for(metafunc: pytest.Metafunc, versions: list[str]) -> Iterator[tuple
     if named or marks or setting:
         names = named or marks or setting
         folders = [] if named else [here.parent, root] if marks else [root]
-        yield from ((_found(name, folders, version), version) for name in names for version in versions)
+        image = config.getoption("consumer_image")
+        yield from ((_found(name, folders, version, image), version) for name in names for version in versions)
     elif _is_ours(config, here):
         for name in sorted(registry.speaking_references()):
             yield from (
@@ -267,8 +268,9 @@ def chosen_for(metafunc: pytest.Metafunc, versions: list[str]) -> Iterator[tuple
         yield Refused(NOT_NAMED.format(node=metafunc.definition.nodeid)), versions[0]
 
 
-def check(file: Path, version: str) -> None:
-    """Makes sure that the file can be read and that brokers of a version speak its protocol.
+def check(file: Path, version: str, *, image: str | None = None) -> None:
+    """Makes sure that the file can be read and that brokers of a version speak its protocol; `image` stands for what it
+    names. What `pass_env` names is looked for when the trial begins: a fixture may set it.
 
     Raises:
         InputError: not so.
@@ -276,7 +278,7 @@ def check(file: Path, version: str) -> None:
     from kafka_trial.consumers.consumer import spec_from_toml
     from kafka_trial.trial.spec import check_protocol
 
-    check_protocol(spec_from_toml(file), version)
+    check_protocol(spec_from_toml(file, image=image, must_be_set=False), version)
 
 
 def fits(name: str, version: str) -> bool:
@@ -288,12 +290,12 @@ def fits(name: str, version: str) -> bool:
     return True
 
 
-def _found(name: str, folders: list[Path], version: str) -> Chosen | Refused:
+def _found(name: str, folders: list[Path], version: str, image: str | None) -> Chosen | Refused:
     """Returns the consumer of a path, relative to the first of the folders where there is one, or of a fixture."""
     there = next((str(folder / name) for folder in folders if (folder / name).exists()), name)
     try:
         file = registry.find_consumer(there)
-        check(file, version)
+        check(file, version, image=image)
     except InputError as error:
         return Refused(str(error))
     return Chosen(name, file)

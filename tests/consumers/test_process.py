@@ -94,7 +94,10 @@ def group_on(
     run.history.mkdir(parents=True)
     run.logs.mkdir()
     spec = spec_from_toml(folder / "consumer.toml")
-    launch_context = LaunchContext("orders", "g1", 7, "4.3.1", members, lambda member: f"http://sink/{member}")
+    host = network.gateway if network else "127.0.0.1"
+    launch_context = LaunchContext(
+        "orders", "g1", 7, "4.3.1", members, lambda member: f"http://sink/{member}", host=host
+    )
     with (
         ChildProcesses("test") as child_processes,
         process_group(
@@ -447,6 +450,26 @@ server.serve_forever()
     with group_of(tmp_path / "again", source, toml=f'[ready]\nhttp = "http://{{address}}:{port}/x"') as group:
         group.start()
         assert [failure.what for failure in group.wait_ready(0.5)] == ["never-assigned"]
+
+
+def test_what_it_needs_on_this_machine_is_reached(tmp_path: Path, group_of: GroupOf) -> None:
+    """A server that listens on all addresses, at `{host}`; whoever is in a container cannot know where that is."""
+    source = f"""
+import os, socket, time
+with socket.create_connection((os.environ["WAREHOUSE_HOST"], int(os.environ["WAREHOUSE_PORT"])), 5) as link:
+    assert link.recv(2) == b"up"
+print('{ASSIGNED}', flush=True)
+time.sleep(600)
+"""
+    with socket.create_server(("", 0)) as server:
+        told = f'[env]\nWAREHOUSE_HOST = "{{host}}"\nWAREHOUSE_PORT = "{server.getsockname()[1]}"'
+        with group_of(tmp_path, source, toml=told) as group:
+            group.start()
+            server.settimeout(READY_WITHIN_S)
+            link, _ = server.accept()
+            with link:
+                link.sendall(b"up")
+            assert group.wait_ready(READY_WITHIN_S) == []
 
 
 def _states(member: Member) -> set[str]:

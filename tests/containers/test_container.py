@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ from typing import Any
 import pytest
 from docker import DockerClient
 
-from engines import kill_engine
+from engines import kill_engine, small_disk
 from kafka_trial.containers.container import Container, ContainerSpec
 from kafka_trial.containers.engine import client_of
 from kafka_trial.containers.private_engine import private_engine
@@ -277,6 +275,17 @@ def test_what_wants_more_memory_than_its_limit_is_said_to_have(containers: Conta
     assert (modest.wait(within_s=ENDS_WITHIN_S), modest.oom_killed) == (0, False)
 
 
+def test_the_kernel_has_been_told_its_limits(containers: Containers) -> None:
+    """Half a processor and 64 MiB, as its control group has them: of the one hierarchy, or of several."""
+    places = {"cpu.max": "cpu/cpu.cfs_quota_us", "memory.max": "memory/memory.limit_in_bytes"}
+    shell = "; ".join(f"cat /sys/fs/cgroup/{new} || cat /sys/fs/cgroup/{old}" for new, old in places.items())
+    container = containers.make(shell, cpus=0.5, memory_bytes=1 << 26)
+    read = containers.read(container)
+    assert container.wait(within_s=ENDS_WITHIN_S) == 0
+    wait_until(lambda: len(read.ends) == 2, within_s=1, what="the ends of both streams")
+    assert [line.split()[0] for line in read.out.decode().splitlines()] == ["50000", str(1 << 26)]
+
+
 def test_started_again_it_has_its_own_data(containers: Containers, tmp_path: Path) -> None:
     """Another process in the same file system, with the same mounts; the flags of its last end are gone."""
     tmp_path.chmod(0o777)
@@ -371,22 +380,10 @@ def test_when_the_engine_is_gone_nobody_says_how_its_containers_ended() -> None:
         wait_until(lambda: len(read.ends) == 2, within_s=10, what="the ends of both streams")
 
 
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """Lends a folder with little room."""
-    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as folder:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", folder], check=True)
-        try:
-            yield Path(folder)
-        finally:
-            subprocess.run(["umount", folder], check=True)
-
-
-def test_one_that_fills_the_disk_of_its_engine_is_removed_with_what_it_wrote(
-    can_start_engines: None, small_disk: Path
-) -> None:
+@pytest.mark.usefixtures("can_start_engines")
+def test_one_that_fills_the_disk_of_its_engine_is_removed_with_what_it_wrote() -> None:
     """It hears of it like any program; what cannot be made meanwhile is one clear error; afterwards there is room."""
-    with ThreadGroup("test") as threads, private_engine(kept=small_disk / "engine") as host:
+    with ThreadGroup("test") as threads, small_disk("100m") as disk, private_engine(kept=disk / "engine") as host:
         containers = Containers(client_of(host), shell_image(client_of(host)), threads)
         greedy = containers.make(f"cat /dev/zero > /tmp/full || echo full; {SLEEPS}")
         read = containers.read(greedy)

@@ -1,4 +1,7 @@
-"""An image that nobody changed, on trial: a team's own, which knows nothing of Kafka Trial, and its faulty twin."""
+"""An image that nobody changed, on trial: a team's own, which knows nothing of Kafka Trial, and its faulty twin.
+
+Of the suites every one has its turn: each time that these tests have theirs, another one (`tiers.py`).
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,31 @@ from kafka_trial.containers.network import LABEL
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.images import FOLDER, image_of_team
+from tiers import ALL, in_turn
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 TEAM = "python-orders"
+# Each with how many faults it has.
+SUITES = {"member-killed": 2, "member-paused": 1, "rebalance-storm": 3, "coordinator-lost": 1, "stalled-network": 1}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Makes all tests one of each suite, or of the one whose turn it is."""
+    suites = list(SUITES) if metafunc.config.getoption("tier") == ALL else [in_turn(list(SUITES))]
+    metafunc.parametrize("tried", suites, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
 def tried(
-    engine: DockerClient, engine_host: str, kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    engine: DockerClient,
+    engine_host: str,
+    kafka_trial_session: Session,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Trialed]:
-    """Tries the image and its twin, side by side on one cluster of containers, and lets that end."""
+    """Tries the image and its twin on a suite, side by side on one cluster of containers, and lets that end."""
     image_of_team(engine, TEAM)
-    scenario, place = registry.find_scenario("member-killed"), tmp_path_factory.mktemp("images")
+    scenario, place = registry.find_scenario(request.param), tmp_path_factory.mktemp("images")
     asked = {
         TrialRequest(make_trial_spec(scenario, FOLDER / TEAM / f"{name}.toml", seed=1), place / name): name
         for name in ("consumer", "commits-before")
@@ -37,12 +53,16 @@ def tried(
     return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
 
 
+def _suite(tried: dict[str, Trialed]) -> str:
+    return str(tried["consumer"].folder.read_json("scenario.json")["name"])
+
+
 def test_a_sound_image_that_nobody_changed_passes(tried: dict[str, Trialed]) -> None:
     """By its effects at the sink and the brokers' logs alone: that nothing is skipped or lost was judged."""
     verdict = tried["consumer"].verdict
     assert (verdict.verdict, verdict.reasons) == ("pass", ()), tried["consumer"].text
     assert {"skipped", "unseen", "commit-ahead", "reordered-key", "illegal-redelivery"} <= set(verdict.judged)
-    assert [fault.bit for fault in verdict.faults] == [True, True]
+    assert [fault.bit for fault in verdict.faults] == [True] * SUITES[_suite(tried)]
 
 
 def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
@@ -54,7 +74,7 @@ def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
 
 
 def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> None:
-    """Each by its digest, the brokers' too; and a member that was killed ended as a container."""
+    """Each by its digest, the brokers' too; and who was killed, and nobody else, ended by that."""
     folder = tried["consumer"].folder
     metadata = folder.read_json("run.json")
     assert metadata["consumer_image"] == f"kafka-trial/{TEAM}:1"
@@ -62,7 +82,7 @@ def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> No
     assert all(digest.startswith("sha256:") for digest in metadata["images"].values())
     assert len(metadata["images"]) == 3
     killed = [event for event in folder.events() if event.kind == "exited" and event.details.get("signal") == SIGKILL]
-    assert len(killed) == 2
+    assert len(killed) == (2 if _suite(tried) == "member-killed" else 0)
 
 
 def test_nothing_of_it_stays(tried: dict[str, Trialed], engine: DockerClient) -> None:

@@ -151,6 +151,18 @@ def test_the_seconds_of_a_trial_are_those_of_its_history(
         add_seconds(["nowhere"])
 
 
+def test_a_trial_that_waited_for_metadata_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where partitions were added, only one whose clients ask often: of others `certify --budget` adds the wait."""
+    monkeypatch.setattr("lab.calibration.suite_seconds.reports_folder", lambda: tmp_path)
+    run = unpack(registry.CHECKOUT / STORED / f"commits-last-offset{SUFFIX}", tmp_path / "trials" / "one")
+    run.write_json("scenario.json", {**run.read_json("scenario.json"), "name": "partitions-added"})
+    consumer = run.path / "consumer.toml"
+    for age, timed in (("", 0), ("metadata_age_s = 30", 0), ("metadata_age_s = 2", 1)):
+        consumer.write_text(f'[kafka]\nprotocol = "classic"\n{age}\n')
+        add_seconds([str(tmp_path / "trials")])
+        assert len(read_seconds(tmp_path / SECONDS_NAME)) == timed
+
+
 def test_page_and_table_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where git does not know the commit, without the day."""
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)

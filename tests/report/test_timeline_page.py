@@ -8,14 +8,18 @@ from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from browser import Tab, axe_source, browser
+from kafka_trial.cluster.versions import KNOWN
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
+from kafka_trial.report.certificate import PAGE as CERTIFICATE_PAGE
+from kafka_trial.report.certificate import Certificate, CertifiedTrial, write_certificate
 from kafka_trial.report.html import html_of, in_script, write_reports
 from kafka_trial.report.report_data import read_report
 from kafka_trial.report.timeline import read_timeline
@@ -202,6 +206,39 @@ def test_axe_finds_nothing(tab: Tab, page: Path, width: int, scheme: str) -> Non
     tab.js(axe_source() + "; 0")
     found = tab.js("axe.run().then(found => found.violations.map(one => [one.id, one.nodes.map(node => node.html)]))")
     assert found == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light")])
+def test_a_certificate_is_as_plain(tab: Tab, tmp_path: Path, width: int, scheme: str) -> None:
+    """The same of its page: nothing refused, nothing sideways, nothing that axe finds, and what was written is text."""
+    tab.media(prefers_color_scheme=scheme)
+    write_certificate(hostile_certificate(), tmp_path)
+    opened(tab, tmp_path / CERTIFICATE_PAGE, width=width)
+    assert (tab.complaints(), tab.js("document.querySelectorAll('img, script').length")) == ([], 0)
+    assert "<img src=x onerror=alert(1)>" in tab.js("document.body.innerText")
+    inner, wide = tab.js("[document.documentElement.clientWidth, document.documentElement.scrollWidth]")
+    tab.js(axe_source() + "; 0")
+    found = tab.js("axe.run().then(found => found.violations.map(one => [one.id, one.nodes.map(node => node.html)]))")
+    assert (wide <= inner, found) == (True, [])
+
+
+def hostile_certificate() -> Certificate:
+    """Returns one with a trial of each verdict and one that is missing; names, sentences and reasons are hostile."""
+    told: dict[str, dict[str, Any]] = {
+        "pass": {},
+        "fail": {"violations": [{"anomaly": "skipped", "count": 1, "sentence": SENTENCE, "events": []}]},
+        "unknown": {"reasons": [HOSTILE]},
+    }
+    lists = dict.fromkeys(("violations", "tolerated", "not_judged", "faults", "reasons"), ())
+    about = {"versions": {}, "run": "runs/one", "replay": f"kafka-trial run {HOSTILE}", "files": {}, "exit": 1}
+    trials = [
+        CertifiedTrial(**{"scenario": word, "kafka": "4.3.1", "seed": 1, "verdict": word, **lists, **about, **words})
+        for word, words in told.items()
+    ]
+    consumer = {"name": HOSTILE, "claim": {"delivery": "at-least-once"}}
+    suites = [*told, "a-suite-with-a-long-name-" * 5]
+    tried = {one.cell: one for one in trials}
+    return Certificate(consumer, "0.1.0", "digest", suites, [*KNOWN], [1, 2, 3], trials=tried)
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -117,16 +117,16 @@ def test_a_ci_gets_a_junit_file_and_a_summary(
     judged: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all trials, also of one that could not be begun and one whose turn did not come."""
-    sitting = Sitting(judged, {"control": "fail", "member-killed": "not begun"}, most=2)
+    sitting = Sitting(judged, {"stalled-network": "fail", "member-killed": "not begun"}, most=2)
     monkeypatch.setattr("kafka_trial.trial.session.Session", lambda **_: nullcontext(sitting))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     out = tmp_path / "certificate"
     assert main(["certify", "--consumer", str(CONSUMER), "--out", str(out), "--suite", *SUITES]) == FAIL
     cases = ElementTree.parse(out / "junit.xml").getroot().iter("testcase")
     told = {str(case.get("name")): [(part.tag, part.get("message")) for part in case] for case in cases}
-    assert [part[0][:1] for part in told.values()] == [("properties",), ("skipped",), ("skipped",)]
+    assert [part[0][:1] for part in told.values()] == [("skipped",), ("skipped",), ("properties",)]
     assert told["member-killed[seed 1]"] == [("skipped", "not begun: no disk")]
-    assert (told["control[seed 1]"][1][0], told["stalled-network[seed 1]"]) == ("failure", [("skipped", NOT_TRIED)])
+    assert (told["stalled-network[seed 1]"][1][0], told["control[seed 1]"]) == ("failure", [("skipped", NOT_TRIED)])
     summary = (tmp_path / "summary.md").read_text()
     assert "## Kafka Trial: FAIL\n\n3 trials: 1 fail, 2 not tried\n" in summary
     assert "index&#46;html" in summary
@@ -134,12 +134,30 @@ def test_a_ci_gets_a_junit_file_and_a_summary(
 
 def test_a_stopped_certificate_goes_on_where_it_stopped(judged: RunFolder, tmp_path: Path) -> None:
     """What was unknown is tried again, and so is a trial whose files have changed."""
-    assert go(Sitting(judged, {"control": "unknown"}, most=2), tmp_path).missing == [("stalled-network", "4.3.1", 1)]
+    stopped = Sitting(judged, {"stalled-network": "unknown"}, most=2)
+    assert go(stopped, tmp_path).missing == [("control", "4.3.1", 1)]
     (tmp_path / "runs/4.3.1/member-killed/1/history/run.jsonl").write_text("")
     again = Sitting(judged)
     assert go(again, tmp_path).exit == PASS
-    assert again.begun == ["control 1", "member-killed 1", "stalled-network 1"]
+    assert again.begun == ["member-killed 1", "stalled-network 1", "control 1"]
     assert go(Sitting(judged, most=0), tmp_path).missing == []
+
+
+@pytest.mark.parametrize(
+    ("words", "begun"),
+    [
+        ({}, ["partitions-added", "large-records", "member-killed", "control"]),
+        ({"budget_s": 3600}, ["partitions-added", "control", "member-killed", "large-records"]),
+        ({"minutes": 60}, ["control", "large-records", "member-killed", "partitions-added"]),
+    ],
+)
+def test_the_longest_trial_begins_first(
+    words: dict[str, Any], begun: list[str], judged: RunFolder, tmp_path: Path
+) -> None:
+    """Or it would go on alone at the end; with a budget the others follow by their worth."""
+    sitting = Sitting(judged)
+    go(sitting, tmp_path, suites=sorted(begun), **words)
+    assert sitting.begun == [f"{name} 1" for name in begun]
 
 
 def test_a_trial_that_is_tried_again_takes_nothing_of_others(judged: RunFolder, tmp_path: Path) -> None:

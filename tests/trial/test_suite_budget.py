@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kafka_trial import registry
+from kafka_trial.consumers.spec import KafkaSettings
 from kafka_trial.errors import InputError
-from kafka_trial.trial.suite_budget import budget_seconds, choose_suites, suite_seconds
+from kafka_trial.trial.suite_budget import budget_seconds, choose_suites, suite_seconds, waits_for_metadata_s
 
 
 def table(first_s: float = 0, **suites: tuple[float, dict[str, float]]) -> dict[str, Any]:
@@ -28,8 +29,11 @@ FOUR = table(broad=(30, BROAD), seen=(5, SEEN), half=(10, HALF), none=(8, {}))
         (44, {}, ["seen", "half", "none"]),  # no room for broad: a shorter one finds its place
         (13, {}, ["seen", "none"]),
         (25, {"trials_each": 2}, ["seen"]),
-        (42, {"side_by_side": 2}, ["seen", "half", "broad", "none"]),  # 30 + (53 - 30) / 2
-        (41, {"side_by_side": 2}, ["seen", "half", "broad"]),
+        (32, {"side_by_side": 2}, ["seen", "half", "broad", "none"]),  # 10 + (53 - 10) / 2, while broad takes its 30
+        (31, {"side_by_side": 2}, ["seen", "half", "broad"]),
+        (29, {"side_by_side": 2}, ["seen", "half", "none"]),  # broad alone takes more
+        (75, {"side_by_side": 2, "trials_each": 2}, ["seen", "half", "broad", "none"]),  # 30 + (2 * 53 - 30) / 2 = 68
+        (67, {"side_by_side": 2, "trials_each": 2}, ["seen", "half", "broad"]),
     ],
 )
 def test_next_comes_what_adds_most_for_its_seconds_and_still_ends_in_time(
@@ -46,6 +50,29 @@ def test_what_the_first_trial_waits_for_is_in_the_budget() -> None:
     two = table(first_s=6, one=(10, SEEN), other=(10, {}))
     assert choose_suites(["one", "other"], budget_s=25, table=two).suites == ["one"]
     assert choose_suites(["one", "other"], budget_s=26, table=two).suites == ["one", "other"]
+
+
+def test_what_a_consumer_waits_for_is_in_the_budget() -> None:
+    """On the suite that makes it wait; what is left over is less."""
+    two = table(one=(10, SEEN), other=(10, {}))
+    assert choose_suites(["one", "other"], budget_s=25, waits_s={"one": 6}, table=two).suites == ["one"]
+    assert choose_suites(["one", "other"], budget_s=26, waits_s={"one": 6}, table=two).suites == ["one", "other"]
+
+
+@pytest.mark.parametrize(
+    ("kafka", "waits_s"),
+    [
+        (KafkaSettings(), {"partitions-added": 300}),
+        (KafkaSettings(metadata_age_s=30), {"partitions-added": 30}),
+        (KafkaSettings(protocol="none"), {"partitions-added": 300}),
+        (KafkaSettings(protocol="consumer"), {}),
+    ],
+)
+def test_a_client_waits_for_its_metadata_where_partitions_are_added(
+    kafka: KafkaSettings, waits_s: dict[str, float]
+) -> None:
+    """As long as it declares; whom the coordinator tells does not wait."""
+    assert waits_for_metadata_s(kafka, registry.scenarios().values()) == waits_s
 
 
 def test_only_what_is_named_is_chosen_and_what_nobody_timed_is_left_out() -> None:

@@ -9,6 +9,7 @@ only root could look: what is in it Toxiproxy tells, which is inside.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
 from kafka_trial.cluster.booted import BootedCluster, boot
-from kafka_trial.cluster.images import image_for_kafka, image_for_toxiproxy
+from kafka_trial.cluster.images import NAMED, image_for_kafka, image_for_toxiproxy
 from kafka_trial.cluster.versions import KNOWN, KafkaVersion, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_settings
 from kafka_trial.containers.container import Container, ContainerSpec
@@ -122,11 +123,12 @@ def container_cluster(
 ) -> Iterator[BootedCluster]:
     """Boots a cluster of containers and ends it; its logs are in a temporary folder, which goes with it.
 
-    `kafka_image`: that of the brokers; by default the official one of the version, or ours where the engine has none.
+    `kafka_image`: that of the brokers; by default what `image_for_kafka` returns.
 
     Raises:
         InputError: unknown version.
-        StartError: no engine answers, an image is missing, the network cannot be made, or a broker did not come up.
+        StartError: no engine answers, an image is missing, the network cannot be made, a broker did not come up or is
+            of another version.
     """
     known = KNOWN[find_version(version)]
     client = connect()
@@ -161,6 +163,7 @@ def container_cluster(
         )
         boot(cluster, within_s=BOOT_WITHIN_S)
         _require_sockets(cluster)
+        _require_version(cluster, kafka_image)
         yield cluster
 
 
@@ -212,6 +215,22 @@ def _require_sockets(cluster: BootedCluster) -> None:
             f"the connections of containers cannot be seen ({error}): it takes the Toxiproxy that kafka-trial builds; "
             "unset KAFKA_TRIAL_TOXIPROXY"
         ) from error
+
+
+def _require_version(cluster: BootedCluster, image: str) -> None:
+    """Makes sure that the brokers of an image are of the version that verdicts on them will name.
+
+    Raises:
+        StartError: they say that they are of another.
+    """
+    for broker in cluster.brokers.values():
+        log = broker.server_log.read_text(errors="replace") if broker.server_log.exists() else ""
+        said = re.search(r"Kafka version: (\S+)", log)
+        if said is not None and not f"{said[1]}-".startswith(f"{cluster.kafka_version}-"):
+            raise StartError(
+                f"the brokers of image {image} are Kafka {said[1]}, and Kafka {cluster.kafka_version} was asked for: "
+                f"give --kafka {said[1]}, or name another image in {NAMED}"
+            )
 
 
 def _broker(

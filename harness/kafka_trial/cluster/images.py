@@ -8,6 +8,7 @@ and the oldest that upgrades start from.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from functools import partial
@@ -61,15 +62,19 @@ ADD root.tar /
 ENTRYPOINT ["/toxiproxy-server"]
 """
 UPGRADED_FROM = "3.9.2"
+NAMED = "KAFKA_TRIAL_KAFKA_IMAGE"  # the variable that names the brokers' image; `{version}` in it is the trial's
 
 
 def image_for_kafka(client: DockerClient, version: str) -> str:
-    """Returns an image of a Kafka version: Apache's own where the engine has it, else ours, built where it is missing.
+    """Returns an image of a Kafka version: the one that is named, else Apache's own where the engine has it, else ours,
+    built where it is missing.
 
     Raises:
         InputError: the version is unknown, or a jar has not the committed checksum.
         StartError: it cannot be built.
     """
+    if named := os.environ.get(NAMED):
+        return named.replace("{version}", find_version(version))
     official = f"apache/kafka:{find_version(version)}"
     return official if engine_has(client, official) else built(client, kafka_recipe(version))
 

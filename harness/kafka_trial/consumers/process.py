@@ -19,6 +19,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
+from kafka_trial.cluster.wiring import LOOPBACK
 from kafka_trial.consumers.consumer import Group, Member, MemberFailure
 from kafka_trial.consumers.container import container_launcher
 from kafka_trial.consumers.member import Launcher, ProcessMember, exited, is_ready, never_assigned
@@ -323,7 +324,7 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 @dataclass(frozen=True)
 class LaunchContext:
     """What the members are told: the words behind the placeholders. `sink_url` is asked per member; `postgres` are
-    those of the trial's PostgreSQL, where there is one."""
+    those of the trial's PostgreSQL, where there is one; `host`: this machine, as they reach it."""
 
     topic: str
     group: str
@@ -332,6 +333,7 @@ class LaunchContext:
     members: int
     sink_url: Callable[[str], str] = lambda member: ""
     postgres: Mapping[str, str] = field(default_factory=dict, repr=False)
+    host: str = LOOPBACK
 
 
 def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
@@ -352,6 +354,7 @@ def words(
         "member": member,
         "incarnation": str(incarnation),
         "client_id": f"kt-{member}",
+        "host": launch_context.host,
         "sink_url": launch_context.sink_url(member),
         **launch_context.postgres,
         "python": sys.executable,

@@ -207,6 +207,7 @@ PLACEHOLDERS = (
     "incarnation",
     "members",
     "client_id",
+    "host",
     "sink_url",
     "postgres_url",
     "postgres_host",

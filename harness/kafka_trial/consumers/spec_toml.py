@@ -57,10 +57,11 @@ MEMORY_MIN_BYTES = 6 * 1024 * 1024  # less the engine refuses
 COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
 
 
-def spec_from_toml(path: Path, *, image: str | None = None) -> ConsumerSpec:
+def spec_from_toml(path: Path, *, image: str | None = None, must_be_set: bool = True) -> ConsumerSpec:
     """Returns the consumer of a TOML file, with what it takes of the one that it extends.
 
-    `image` stands for the image, or for the command, that the file names.
+    `image` stands for the image, or for the command, that the file names. `must_be_set`: whether what `pass_env` names
+    has to be in the environment by now; a fixture of pytest may set it before the trial.
 
     Raises:
         InputError: every problem of the file at once, each with the valid choices.
@@ -74,6 +75,7 @@ def spec_from_toml(path: Path, *, image: str | None = None) -> ConsumerSpec:
     sections = _sections(table, problems)
     head = read_table(_Head, table, place="", problems=problems)
     problems += _head_problems(head, path.absolute().parent)
+    problems += _pass_env_problems(head.pass_env) if must_be_set else []
     problems += _image_problems(head, sections["image_limits"], path.absolute().parent)
     for name, check in _CHECKS.items():
         problems += check(sections[name])
@@ -229,12 +231,15 @@ def _head_problems(head: _Head, folder: Path) -> list[str]:
         problems += placeholder_problems(part, place=f"command[{number}]")
     for name, value in head.env.items():
         problems += placeholder_problems(value, place=f"[env] {name}")
-    problems += [
+    return problems if head.image is not None else problems + _command_problems(head.command, folder)
+
+
+def _pass_env_problems(names: tuple[str, ...]) -> list[str]:
+    return [
         f"pass_env: {name} is not set where kafka-trial was called; set it, or take it out of pass_env"
-        for name in head.pass_env
+        for name in names
         if name not in os.environ
     ]
-    return problems if head.image is not None else problems + _command_problems(head.command, folder)
 
 
 def _image_problems(head: _Head, limits: ImageLimits, folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from kafka_trial import __version__, registry
 from kafka_trial.check import check_run
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.containers.engine import connect
 from kafka_trial.containers.network import require_image
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, KafkaTrialError, unknown_name
@@ -38,8 +39,7 @@ from kafka_trial.report.report_data import read_report
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import make_trial_spec
-from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds
-from kafka_trial.workload.payload import PayloadFiles
+from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.workload.payload_checks import load_problem
 
 RUNS = "runs"
@@ -80,7 +80,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     if problems := [unknown_name("suite", name, names) for name in certify_request.suites if name not in names]:
         raise InputError("--suite", problems)
     spec = spec_from_toml(certify_request.consumer, image=certify_request.image)
-    chosen = _chosen(certify_request, spec.payload_files)
+    chosen = _chosen(certify_request, spec)
     image = {"image": {"name": spec.image, "id": require_image(connect(), spec.image)}} if spec.image else {}
     new = Certificate(
         consumer={
@@ -137,15 +137,21 @@ def _image_of(certificate: Certificate) -> str:
 def certify(
     session: Session, certify_request: CertifyRequest, begun: Certificate, *, say: Callable[[str], object]
 ) -> Certificate:
-    """Tries what is missing of a certificate, writes it after every trial and says so, and returns it."""
+    """Tries what is missing of a certificate, writes it after every trial and says so, and returns it.
+
+    The longest trial begins first, so that no core is idle while it goes on alone at the end.
+    """
     began_s = time.monotonic()
     until_s = None if certify_request.minutes is None else began_s + certify_request.minutes * 60
     ends_s = math.inf if certify_request.budget_s is None else began_s + certify_request.budget_s
-    takes_s = suite_seconds()
+    takes_s = _suite_seconds(certify_request)
     certify_request.out.mkdir(parents=True, exist_ok=True)
     trials = dict(begun.trials)
     certificate = replace(begun, trials=trials)
-    requests = {_request(certify_request, cell, ends_s - takes_s.get(cell[0], 0)): cell for cell in certificate.missing}
+    requests = {
+        _request(certify_request, cell, ends_s - takes_s.get(cell[0], 0)): cell
+        for cell in _in_turn(certify_request, certificate.missing, takes_s)
+    }
     not_begun: dict[Cell, str] = {}
     tried = session.try_many(
         list(requests),
@@ -247,13 +253,31 @@ def _copy(folder: RunFolder) -> Iterator[RunFolder]:
         yield RunFolder(Path(scratch))
 
 
-def _chosen(certify_request: CertifyRequest, files: PayloadFiles) -> Chosen:
+def _suite_seconds(certify_request: CertifyRequest) -> dict[str, float]:
+    """Returns how long a trial of the consumer takes on each suite that was timed."""
+    kafka = spec_from_toml(certify_request.consumer, image=certify_request.image).kafka
+    return suite_seconds(waits_s=waits_for_metadata_s(kafka, registry.scenarios().values()))
+
+
+def _in_turn(certify_request: CertifyRequest, cells: Sequence[Cell], takes_s: Mapping[str, float]) -> list[Cell]:
+    """Returns the order in which trials are begun: the longest first, those that nobody has timed before it.
+
+    With a budget the others follow by their worth, for a machine that is slower than it was thought to be; with
+    `minutes` alone all stay in their order.
+    """
+    longest_first = sorted(cells, key=lambda cell: -takes_s.get(cell[0], math.inf))
+    if certify_request.budget_s is not None:
+        return [*longest_first[:1], *(cell for cell in cells if cell != longest_first[0])]
+    return list(cells) if certify_request.minutes is not None else longest_first
+
+
+def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
     """Returns the suites to try, and why each other one is left out.
 
     Raises:
         InputError: one that is named cannot be played with the consumer's payload, or none can.
     """
-    scenarios = registry.scenarios()
+    scenarios, files = registry.scenarios(), spec.payload_files
     problems = {name: problem for name, one in scenarios.items() if (problem := load_problem(files, one.load))}
     if wrong := [f"{name} cannot be played: {problems[name]}" for name in certify_request.suites if name in problems]:
         raise InputError("--suite", wrong)
@@ -270,6 +294,7 @@ def _chosen(certify_request: CertifyRequest, files: PayloadFiles) -> Chosen:
         budget_s=certify_request.budget_s,
         trials_each=len(_versions(certify_request)) * len(certify_request.seeds),
         side_by_side=certify_request.side_by_side or os.cpu_count() or 1,
+        waits_s=waits_for_metadata_s(spec.kafka, scenarios.values()),
     )
     return replace(chosen, left_out=chosen.left_out | others)
 

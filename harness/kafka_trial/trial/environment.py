@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.broker_ends import ended_by_themselves
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.consumers.consumer import Group
@@ -291,9 +292,13 @@ class TrialEnvironment:
             witness.stop()
 
     def cause_of(self, error: KafkaTrialError) -> str:
-        """Says what ended the trial: that the cluster is gone, where it is, rather than what it did not answer."""
+        """Says what ended the trial: that the cluster is gone, or brokers are, rather than what it did not answer."""
         with suppress(WaitTimeout):
-            lost = wait_until(lambda: self.cluster.lost, within_s=LOST_WITHIN_S, what="the end of the cluster")
+            lost = wait_until(
+                lambda: self.cluster.lost or ended_by_themselves(self.cluster.brokers.values()),
+                within_s=LOST_WITHIN_S,
+                what="the end of the cluster",
+            )
             return str(error) if lost in str(error) else f"{lost}: {error}"
         return str(error)
 

@@ -116,6 +116,7 @@ def _opened(
         trial_spec.members,
         _sink_urls(sink),
         postgres.words if postgres else {},
+        host,
     )
     output = (
         _sink_table(trial_spec, postgres)

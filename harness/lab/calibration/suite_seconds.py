@@ -15,13 +15,17 @@ from statistics import median
 import orjson
 
 from kafka_trial import registry
+from kafka_trial.consumers.spec import KafkaSettings
 from kafka_trial.errors import PASS, InputError
 from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.consumer_settings import settings_of
+from kafka_trial.trial.suite_budget import waits_for_metadata_s
 from lab.bench.figures import Row as BenchRow
 from lab.repository import reports_folder
 
 SECONDS_NAME = "suite_seconds.jsonl"
 COLD, WARM = (f"member-killed trial, cluster and Spark {state}" for state in ("cold", "warm"))
+SHORT_AGE_S = 5.0  # clients that ask so often notice partitions while the faults last
 BESIDE = "of the warm trial: opening, judging, telling"  # what its history does not hold
 
 
@@ -39,7 +43,8 @@ class TimedTrial:
 
 
 def add_seconds(folders: Sequence[str]) -> int:
-    """Adds the trials that stand below some folders, those that are known already and those cut short left out.
+    """Adds the trials that stand below some folders; those that are known, were cut short or waited for their clients'
+    metadata are left out.
 
     Raises:
         InputError: this is no checkout, a folder does not exist, or a run folder is damaged.
@@ -69,6 +74,13 @@ def read_seconds(file: Path) -> list[TimedTrial]:
         raise InputError(str(file), f"holds a line that is no timed trial ({error})") from error
 
 
+def _waited_long(run: RunFolder, suite: str) -> bool:
+    """Tells whether a trial waited for its clients to notice partitions: with a budget that time is added by itself."""
+    told = settings_of(run.path / "consumer.toml")
+    kafka = KafkaSettings(protocol=told.protocol, metadata_age_s=told.metadata_age_s)
+    return waits_for_metadata_s(kafka, [registry.scenarios()[suite]]).get(suite, 0.0) > SHORT_AGE_S
+
+
 def typical_seconds(trials: Sequence[TimedTrial], measured: Sequence[BenchRow]) -> dict[str, float]:
     """Returns what a trial of each suite takes until its verdict, by name: the median of its trials, and what the
     newest measurement found beside the history of one."""
@@ -91,7 +103,7 @@ def _newest(measured: Sequence[BenchRow], name: str) -> float:
 
 def _timed(run: RunFolder) -> Iterator[TimedTrial]:
     metadata, suite = run.read_json("run.json"), run.read_json("scenario.json")["name"]
-    if suite not in registry.scenarios() or run.end_told() != "":
+    if suite not in registry.scenarios() or run.end_told() != "" or _waited_long(run, suite):
         return
     told = [event for event in run.events() if event.source == "run"]
     began = datetime.datetime.fromtimestamp(told[0].details["wall_ns"] / 1e9, datetime.UTC)
