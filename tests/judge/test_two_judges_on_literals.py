@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,9 @@ import pytest
 
 from group_lines import heartbeat, synced
 from histories import (
+    BEGUN_NS,
+    MS,
+    WALL_NS,
     Line,
     after,
     asked,
@@ -18,13 +22,17 @@ from histories import (
     committed,
     delivered,
     effect,
+    end_asked,
     exited,
     fetched,
     handled,
     history,
+    lasting,
+    log_end,
     log_start,
     lost,
     measured,
+    on,
     owner,
     processed,
     revoked,
@@ -197,3 +205,100 @@ def test_a_refusal_on_another_connection_is_of_the_same_commit(lines: Lines, *, 
     instances, undecided = said("skipped", [assigned("m0"), *handled("m0", 0), *lines], AT_MOST_ONCE)
     assert [dict(one[3])["in_flight_at_crash"] for one in instances] == [in_flight]
     assert undecided == 0
+
+
+# --- blocked by what is empty ----------------------------------------------------------------------------------------
+
+THERE: Lines = [assigned("m0", 0, 1), log_end(12), fetched("m0", 0, size_bytes=9)]
+IN_TRANSACTION = {"lane": 0, "producer_id": 7, "producer_epoch": 1, "error": 0, "duration_ms": 1.0}
+
+
+def turn(offset: int, *, work_s: float = 0.01, partition: int = 0) -> list[Line]:
+    """One record of the partition, so long in hand."""
+    return [
+        delivered("m0", offset, partition=partition),
+        after(work_s),
+        processed("m0", offset, partition=partition),
+    ]
+
+
+def txn_request(api: str, *, took_s: float = 0.001, error: int = 0) -> Line:
+    """A request of the member's producer of transactions."""
+    return Line("requests-b0", "request", IN_TRANSACTION | {"api": api, "duration_ms": took_s * 1000, "error": error})
+
+
+def by_turns(*between: Line | list[Line], seconds: float = 1.99) -> Lines:
+    """Eight records of partition 0: after so long, and what comes in between, the next one."""
+    return [[after(seconds), *_flat(between), *turn(offset)] for offset in range(8)]
+
+
+def _flat(lines: Sequence[Line | list[Line]]) -> list[Line]:
+    return [one for line in lines for one in ([line] if isinstance(line, Line) else line)]
+
+
+CONCURRENT = [line for _ in range(19) for line in (after(0.09), txn_request("ADD_PARTITIONS_TO_TXN", error=51))]
+
+
+@pytest.mark.parametrize(
+    ("between", "seconds", "blocked"),
+    [
+        ([], 1.99, [1]),
+        ([lasting(end_asked("commit"), 1.9)], 1.99, []),
+        ([lasting(end_asked("commit", error=51), 1.9)], 1.99, []),
+        ([lasting(end_asked("commit", by="m1"), 1.9)], 1.99, [1]),
+        ([txn_request("ADD_OFFSETS_TO_TXN", took_s=1.9)], 1.99, []),
+        ([txn_request("ADD_PARTITIONS_TO_TXN", took_s=1.9)], 1.99, []),
+        ([asked("TXN_OFFSET_COMMIT", "m0", 1, took_ms=1900)], 1.99, []),
+        ([on(1, asked("OFFSET_COMMIT", "m0", 1, took_ms=1900))], 1.99, []),
+        ([asked("OFFSET_FETCH", "m0", 1, took_ms=1900)], 1.99, []),
+        ([asked("HEARTBEAT", "m0", 1, took_ms=1900)], 1.99, [1]),
+        ([asked("OFFSET_COMMIT", "m0", 1, took_ms=900), asked("OFFSET_COMMIT", "m0", 1, took_ms=900)], 1.98, [1]),
+        ([asked("OFFSET_COMMIT", "m0", 1, took_ms=4900)], 1.99, []),
+        ([CONCURRENT], 0.1, []),
+    ],
+    ids=[
+        *("nothing is asked", "the end of a transaction", "a refused end", "another member's", "offsets are added"),
+        *("partitions are added", "an offset in it", "a commit of another partition", "a position is fetched"),
+        *("a heartbeat is not waited for", "at once, not one after the other", "begun before the wait"),
+        "the last transaction has not ended yet",
+    ],
+)
+def test_what_a_broker_takes_to_answer_is_not_the_members_waiting(
+    between: Lines, seconds: float, blocked: list[int]
+) -> None:
+    """But for its fetches and heartbeats; time in which several answers are awaited counts once."""
+    lines = [*THERE, *by_turns(*between, seconds=seconds)]
+    assert both("head-of-line-blocking", lines, records=12, old=True) == (blocked, 0)
+
+
+def worked_beside(work_s: float) -> tuple[Lines, dict[int, dict[str, Any]]]:
+    """Ten records of partition 1 lay there; before each the member does one of partition 0, which has just come.
+
+    Returns the lines, and what the control read says of those of partition 0.
+    """
+    asks = fetched("m0", 0, size_bytes=9)
+    lines: Lines = [assigned("m0", 0, 1), on(1, log_end(12)), asks, on(1, asks)]
+    now_ns, control = BEGUN_NS + 40 * MS, {}
+    for offset in range(10):
+        lines += [[after(1.2 - work_s), *turn(offset, work_s=work_s), *turn(offset, partition=1)]]
+        control[offset] = {"source_wall_ns": WALL_NS + now_ns + round((1.2 - work_s) * 1000) * MS}
+        now_ns += 1250 * MS
+    return lines, control
+
+
+@pytest.mark.parametrize(("work_s", "blocked"), [(0.9, []), (0.2, [1])], ids=["at work", "not for long"])
+def test_who_works_on_another_partition_is_not_blocked(work_s: float, blocked: list[int]) -> None:
+    """No record of partition 0 lies there for a second, but most of the time the member has one of them in hand."""
+    lines, control = worked_beside(work_s)
+    assert both("head-of-line-blocking", lines, records=10, partitions=2, old=True, control=control) == (blocked, 0)
+
+
+@pytest.mark.parametrize(("seconds", "blocked"), [(0.5, []), (0.7, [1])], ids=["as long as a fetch may", "longer"])
+def test_one_fetch_of_the_empty_ones_may_be_waited_for(seconds: float, blocked: list[int]) -> None:
+    """A broker keeps a fetch of empty partitions for fetch.max.wait.ms, 500 by default, and clients ask it one at a
+    time: what is asked for next comes after it."""
+    lines = [
+        [after(seconds), lasting(fetched("m0", offset, size_bytes=9), 0.005), *turn(offset)] for offset in range(24)
+    ]
+    lines = [assigned("m0", 0, 1), log_end(24), *lines]
+    assert both("head-of-line-blocking", lines, records=24, old=True) == (blocked, 0)

@@ -207,6 +207,18 @@ def test_the_page_says_how_far_the_prediction_is_off_and_where() -> None:
     assert "None is beyond 25%." in page(ROWS[:1])
 
 
+@pytest.mark.parametrize(
+    ("rate_per_s", "said"),
+    [
+        (1.4, "timeout lowers it in 1 of 1 steps; empty partitions lowers it in 0 of 0 steps."),
+        (0.7, "Not in: `hot-run/1-record-100ms/4-for-2` → `hot-run/1-record-1000ms/4-for-2`."),
+    ],
+)
+def test_the_page_says_whether_each_knob_moves_the_rate_the_right_way(rate_per_s: float, said: str) -> None:
+    """A tenth of the timeout must be faster; where it was not, the page names the pair."""
+    assert said in page([ROWS[0], replace(ROWS[1], figures=measured(rate_per_s))])
+
+
 def test_a_trial_with_another_assignment_is_not_compared() -> None:
     """The formula was given one empty partition, and its member had two."""
     said = page([replace(ROWS[0], figures=measured(0.78, empty=2))])
@@ -220,7 +232,7 @@ def test_the_page_tells_the_time_to_drain_and_where_blocking_was_found() -> None
     assert (
         "was found in 2 of the 4 trials that ask in turn and have an empty partition, and in 0 of the 1 others" in said
     )
-    assert "- `hot-run/1-record-100ms/4-for-2` (fail): its turns wait for 0.1 s, and only waits of 0.5 s count." in said
+    assert "- `hot-run/1-record-100ms/4-for-2` (fail): its turns wait for 0.1 s, and only waits of 0.6 s count." in said
     assert "- `arrivals/1-record-100ms/4-for-2` (pass): drained in 2.4 s, and 15 s are claimed." in said
     assert "| one poll for all partitions, still one record a fetch | 9.00 | - | pass | 0 |" in said
     assert "5 trials on Kafka 4.3.1, measured at abc1234" in said

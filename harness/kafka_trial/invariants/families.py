@@ -379,6 +379,11 @@ END_TXN_REQUESTS = Family(
         "lane": LANE,
     },
 )
+AWAITED_ANSWERS = Family(
+    "answers that members wait for",  # of any API but a fetch, which may wait for records, and heartbeats
+    (Kind.AWAITED,),
+    {"answered_wall_ns": ANSWERED, "duration_ns": DURATION, "lane": LANE, "error_code": ERROR_CODE},
+)
 
 FAMILIES: Final = (
     *(RECORDS, ABORTED_RECORDS, SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
@@ -386,6 +391,6 @@ FAMILIES: Final = (
     *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS),
     *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),
-    *(TRANSACTION_ENDS, END_TXN_REQUESTS),
+    *(TRANSACTION_ENDS, END_TXN_REQUESTS, AWAITED_ANSWERS),
 )
 _FAMILY_OF = {kind: family for family in FAMILIES for kind in family.kinds}

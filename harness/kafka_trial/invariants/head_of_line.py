@@ -3,7 +3,8 @@
 A consumer that asks its partitions one after the other, and waits at each, hands out what one of them holds only when
 the empty ones before it had their time. Judged in two steps, as starvation is: inside the pass over the slices,
 `idle_waits` finds records that lay there and were handed out late, to a member that held none of their partition;
-`lags` finds when a partition had anything to do, and `holdings` who had it. Then all slices are looked at together.
+`lags` finds when a partition had anything to do, `holdings` who had it, and `occupation.py` when a process had
+something in hand, or waited for a broker. Then all slices are looked at together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, convergence_claimed
-from kafka_trial.invariants.clients import incarnation_of, members_of
+from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -37,13 +38,14 @@ from kafka_trial.invariants.kernels import (
     running_max,
     starts_of,
 )
+from kafka_trial.invariants.occupation import occupied_ns
 from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
 from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.request_logs import fetches
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.starvation import in_hand, snapshot_ns_in
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -51,9 +53,12 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
 
 WAITS_MIN = 3
+# A fetch of empty partitions stays with its broker for fetch.max.wait.ms, 500 by default, and Java's client sends a
+# broker one at a time: what is asked for after it may take as long, and the ways, without anybody's blocking.
+WAIT_NS_MIN = 600_000_000
 LAG_NS_MIN = 1_000_000_000  # a partition whose records are all done sooner is at lag 0
 IDLE_WAITS = (
-    *("slice", "source", "member", "since_ns", "until_ns", "idle_ns", "offset"),
+    *("slice", "source", "member", "since_ns", "until_ns", "asked_ns", "answered_ns", "offset"),
     *("span_since_ns", "span_until_ns", "before_source", "before_seq", "after_source", "after_seq"),
 )
 LAGS = ("slice", "since_ns", "until_ns")
@@ -84,19 +89,22 @@ def head_of_line_blocking(group: Group) -> Findings:
     "If a consumer is assigned multiple partitions to fetch data from, it will try to consume from all of them at the
     same time, effectively giving these partitions the same priority for consumption" (KafkaConsumer, Consumption Flow
     Control). Here the records of one wait behind partitions that are empty. W is that of `liveness_bounds.py`. Counted
-    are waits of half a second and more, in which the member had ended the record before, and by the observer the log
-    held the next one; not the time in which a broker was busy with its fetch or its commit, nor any in which one of the
-    member's other partitions lagged. There must be three of them, and without the longest (a rebalance may be
-    one) they must be over half the time. A slow handler holds a record, and so does one that is tried again later;
-    without another partition there is nothing to wait for. Legal while a fault is in force or was healed less than W
-    before, and where the lag lasted no longer than `converge_within_s`; without that it is told. Undecided where the
-    machine stood still, or the member may have waited for a processor.
+    are waits of 0.6 s and more (a fetch of empty partitions may be waited for, by fetch.max.wait.ms for 0.5 s), in
+    which the member had ended the record before, and by the observer the log held the next one; not the time in which
+    it had a record of another partition in hand, or a broker was busy with its fetch or with anything else that it had
+    asked (a commit, the end of a transaction), nor any wait in which one of its other partitions lagged. There must be
+    three of them, and without the longest (a rebalance may be one) they must be over half the time. A slow handler
+    holds a record, and so does one that is tried again later; without another partition there is nothing to wait for.
+    Legal while a fault is in force or was healed less than W before, and where the lag lasted no longer than
+    `converge_within_s`; without that it is told. Undecided where the machine stood still, or the member may have waited
+    for a processor.
 
     Smallest history: a record in each second at the end of partition 0; `delivered`, `processed` one by one, each two
     seconds after the other, for fourteen seconds; partition 1 of the same member is empty.
 
     Usual cause: A blocking fetch or poll of one partition after the other: each empty one costs its whole timeout, and
-    a fetch size that holds one large record gives one record a turn.
+    a fetch size that holds one large record gives one record a turn. A pause on purpose between two polls (a rate
+    limit) looks the same.
 
     Remedy: Poll all partitions together; shorten the timeout of a poll, and let a fetch hold many records
     (max.partition.fetch.bytes, max.poll.records). More partitions make it worse.
@@ -156,7 +164,7 @@ def _mostly(part_ns: Ints, whole_ns: Ints) -> Bools:
 
 def _beside_idle_ones(group: Group) -> Table:
     """Returns the waits during which no other partition of their member lagged, and in whose span it had another."""
-    waits, held, lags = group.idle_waits, group.holdings, group.lags.sorted_by("slice", "since_ns")
+    waits, held, lags = _idle(group), group.holdings, group.lags.sorted_by("slice", "since_ns")
     held = held.sorted_by("source", "member", "since_ns")
     both = joined(*(np.concatenate([held[name], waits[name]]) for name in ("source", "member")))
     mine, wanted = both[: len(held)], both[len(held) :]
@@ -167,6 +175,18 @@ def _beside_idle_ones(group: Group) -> Table:
     lag = at_or_before(lags["slice"], lags["since_ns"], slices, waits["until_ns"][which])
     lagged = picked(lags["until_ns"], lag, NONE) > waits["since_ns"][which]
     return waits.take((counts(which, len(waits)) > 0) & (counts(which[lagged], len(waits)) == 0))
+
+
+def _idle(group: Group) -> Table:
+    """Returns the waits that count, with `idle_ns`: for how long the process had nothing in hand, nor to expect."""
+    waits, held = group.idle_waits, group.occupied
+    whole_ns = _less_occupied(held, waits["source"], waits["since_ns"], waits["until_ns"])
+    idle_ns = whole_ns - _less_occupied(held, waits["source"], waits["asked_ns"], waits["answered_ns"])
+    return waits.having(idle_ns=idle_ns).take(idle_ns >= WAIT_NS_MIN)
+
+
+def _less_occupied(held: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
+    return until_ns - since_ns - occupied_ns(held, sources, since_ns, until_ns)
 
 
 def _waited_for_a_processor(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Ints:
@@ -197,14 +217,14 @@ def idle_waits(batch: Batch) -> Table:
         span_until_ns=turns["until_ns"][last][span],
     )
     long = spans["span_until_ns"] - spans["span_since_ns"] >= window_ns_of(batch.trial_context)
-    idle = (spans["idle_ns"] >= TOLERANCE_NS) & ~in_hand(batch, spans)
+    idle = (spans["until_ns"] - spans["since_ns"] >= WAIT_NS_MIN) & spans["fetches"] & ~in_hand(batch, spans)
     return spans.take(long & idle).having(slice=batch.slices[spans["slice"][long & idle]]).only(*IDLE_WAITS)
 
 
 def _turns(batch: Batch) -> Table:
     """Returns the deliveries that follow on other work of their ownership epoch: since when (the line before it),
-    until when, since when the log end had been read behind the record, and how long of that the member did not wait
-    for a broker's answer to its fetch or commit."""
+    until when, since when the log end had been read behind the record, and of the last fetch that brought bytes from
+    when to when, in that time, it was asked; `fetches`: whether there was one."""
     work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take((work["ownership_epoch"] >= 0) & (work["time_ns"] <= snapshot_ns_in(batch)))
     previous = previous_in(work["ownership_epoch"])
@@ -223,7 +243,7 @@ def _turns(batch: Batch) -> Table:
         after_source=turns["source"].astype(np.int64),
         after_seq=turns["seq"],
     )
-    return found.having(readable_ns=_readable_ns(batch, found), idle_ns=_idle_ns(batch, found))
+    return _asked(batch, found.having(readable_ns=_readable_ns(batch, found)))
 
 
 def _readable_ns(batch: Batch, turns: Table) -> Ints:
@@ -233,31 +253,14 @@ def _readable_ns(batch: Batch, turns: Table) -> Ints:
     return picked(ends["time_ns"], row, NEVER)
 
 
-def _idle_ns(batch: Batch, turns: Table) -> Ints:
-    """Returns how much of each wait is none of the brokers': without the time from the last fetch that brought bytes to
-    its answer, nor that of commits; 0 where nobody saw the process fetch."""
+def _asked(batch: Batch, turns: Table) -> Table:
+    """Returns the turns with what is known of their last fetch that brought bytes: its time is none of the member's."""
     asks = fetches(batch).take(fetches(batch)["got"])
     wanted = turns["slice"] * (len(batch.incarnations) + 1) + incarnation_of(batch, turns["source"])
     row = at_or_before(asks["group"], asks["begun_ns"], wanted, turns["until_ns"])
-    begun_ns = np.maximum(picked(asks["begun_ns"], row, NONE), turns["since_ns"])
+    asked_ns = np.maximum(picked(asks["begun_ns"], row, NONE), turns["since_ns"])
     answered_ns = np.minimum(picked(asks["answered_ns"], row, NONE), turns["until_ns"])
-    waited_ns = turns["until_ns"] - turns["since_ns"] - np.maximum(0, answered_ns - begun_ns)
-    return np.where(row >= 0, waited_ns - _committing_ns(batch, turns), 0)
-
-
-def _committing_ns(batch: Batch, turns: Table) -> Ints:
-    """Returns how long brokers were busy with those commits of the member on the partition that were answered in each
-    wait."""
-    asks, size = batch.of(Kind.COMMIT_REQUEST), len(batch.trial_context.members) + 1
-    asks = asks.having(
-        group=asks["slice"] * size + members_of(batch, asks["lane"], otherwise=-1) + 1,
-        at_ns=batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]),
-    ).sorted_by("group", "at_ns")
-    member = picked(batch.incarnations["member"], incarnation_of(batch, turns["source"]), -1)
-    wanted, until_ns = turns["slice"] * size + member + 1, turns["until_ns"] + 1
-    first, end = between(asks["group"], asks["at_ns"], wanted, turns["since_ns"], until_ns)
-    sums = np.cumsum(np.append(0, np.maximum(0, asks["duration_ns"])))
-    return sums[end] - sums[first]
+    return turns.having(fetches=row >= 0, asked_ns=asked_ns, answered_ns=np.maximum(asked_ns, answered_ns))
 
 
 def lags(batch: Batch) -> Table:

@@ -54,6 +54,7 @@ class Kind(IntEnum):
     UNREADABLE = 33
     ROLLED_BACK = 34
     MOVED = 35
+    AWAITED = 36
     FAILED = 55
 
 

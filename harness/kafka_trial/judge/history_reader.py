@@ -18,6 +18,7 @@ from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.families import (
     ABORTED_RECORDS,
     ASSIGNMENT_RECORDS,
+    AWAITED_ANSWERS,
     CLIENT_COMMITS,
     COMMIT_EPOCHS,
     COMMIT_REQUESTS,
@@ -42,6 +43,7 @@ from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
 from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
+from kafka_trial.judge.awaited_answers import awaited_answers
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.fetches import Fetches
@@ -176,6 +178,7 @@ class FileReader:
             (FETCHES, self._fetches.rows(columns, time_ns)),
             (TRANSACTION_ENDS, ended),
             (END_TXN_REQUESTS, end_requests),
+            (AWAITED_ANSWERS, awaited_answers(self.builder, columns)),
             (TAKEN_COMMITS, self._taken.rows(columns)),
         )
         parts += [made_rows(family, self.source, **found) for family, found in made if found]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from kafka_trial.errors import PASS
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.head_of_line import WAIT_NS_MIN
 from lab.cases.blocking_turns import (
     ARRIVALS,
     BLOCKED,
@@ -31,7 +33,8 @@ from lab.repository import reports_folder
 PAGE_NAME: Final = "1.md"
 HEAD: Final = Path(__file__).with_name("blocking_turns.md")
 LATITUDE: Final = 0.25  # within which prediction and measurement agree
-COUNTED_S: Final = TOLERANCE_NS / 1e9  # shorter waits are none, for the rule
+COUNTED_S: Final = WAIT_NS_MIN / 1e9  # shorter waits are none, for the rule
+RAISES: Final = {"records per fetch": True, "timeout, s": False, "empty partitions": False}  # the rate, if it grows
 CLAIMED_S: Final = 15.0  # `converge_within_s` of every consumer here
 
 
@@ -84,7 +87,7 @@ def _rates(grid: Sequence[BlockingTurnsRow]) -> str:
         for row in grid
     ]
     plots = [shown(plot_name(knob), f"Rate over {knob}: lines are predicted, points measured") for knob in KNOBS]
-    said = [_worst(grid), *_timeouts(grid)]
+    said = [_worst(grid), *_directions(grid), *_timeouts(grid)]
     return "\n".join(["## The rate over three knobs", "", *plots, "", *_table(table), "", *said, ""])
 
 
@@ -137,6 +140,33 @@ def _timeouts(grid: Sequence[BlockingTurnsRow]) -> list[str]:
     if not said:
         return []
     return ["", f"A tenth of the timeout (10 s → 1 s, here 1 s → 0.1 s), one record a fetch: {', '.join(said)}."]
+
+
+def _directions(grid: Sequence[BlockingTurnsRow]) -> list[str]:
+    """Of the pairs of settings that differ in one knob alone, by one step: in how many the rate moved as it should."""
+    said, wrong = [], []
+    for moved, raises in RAISES.items():
+        steps = list(_steps(grid, moved))
+        right = [more for less, more in steps if (_rate(more) > _rate(less)) == raises]
+        wrong += [f"`{less.cell}` → `{more.cell}`" for less, more in steps if more not in right]
+        name, does = moved.split(",")[0], "raises" if raises else "lowers"
+        said.append(f"{name} {does} it in {len(right)} of {len(steps)} steps")
+    told = f"What growth of each knob alone does to the rate: {'; '.join(said)}."
+    return ["", told + (f" Not in: {', '.join(wrong)}." if wrong else "")]
+
+
+def _steps(grid: Sequence[BlockingTurnsRow], moved: str) -> Iterator[tuple[BlockingTurnsRow, BlockingTurnsRow]]:
+    """Yields the rows with a rate that are neighbours in one knob, and alike in the others."""
+    groups = defaultdict[tuple[float, ...], list[BlockingTurnsRow]](list)
+    for row in grid:
+        if row.ratio is not None:
+            groups[tuple(knob(row.knobs) for name, knob in KNOBS.items() if name != moved)].append(row)
+    for own in groups.values():
+        yield from pairwise(sorted(own, key=lambda row: KNOBS[moved](row.knobs)))
+
+
+def _rate(row: BlockingTurnsRow) -> float:
+    return row.figures.rate_per_s or 0.0
 
 
 def _cures(rows: Sequence[BlockingTurnsRow]) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lab.naive.told import COMMITS, TOLERANCE_NS, api, begun_ns, sent_ns
+from lab.naive.told import api, begun_ns, error_of, sent_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import OwnershipEpoch, Partition, Work
 
 FOREVER = float("inf")
 SECOND_NS = 1_000_000_000
+FETCH_WAIT_NS = 600_000_000  # what clients wait for at a broker that has nothing, and a tenth of a second
+CLOSE_NS = 10_000_000  # what is as close is one
+NOT_WAITED_FOR = ("FETCH", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "METADATA", "APIVERSIONS")
+COME_AGAIN = (14, 15, 16, 51)  # the coordinator loads, is away or elsewhere, or ends the last transaction first
 
 
 @dataclass(frozen=True)
@@ -38,16 +42,19 @@ def blocked(p: Partition, window_ns: int) -> Iterator[tuple[int, int, int, float
     for epoch in p.ownership_epochs:
         for span in _spans(p, epoch) if epoch.source not in p.trial.untimed else ():
             since_ns, until_ns = span[0].since_ns, span[-1].until_ns
-            if until_ns - since_ns < window_ns:
+            others = list(_others(p, epoch, since_ns, until_ns)) if until_ns - since_ns >= window_ns else []
+            if not others:
                 continue
-            others = list(_others(p, epoch, since_ns, until_ns))
-            waits = [turn for turn in span if _counts(p, epoch, turn) and others]
-            waits = [turn for turn in waits if not any(_lags(q, turn) for q in others)]
-            idle = sorted(_idle_ns(p, epoch, turn) for turn in waits)
+            occupied = [*_answers(p, epoch.source), *_handlings(p, epoch.source)]
+            waits = [(turn, _idle_ns(p, epoch, turn, occupied)) for turn in span]
+            waits = [(turn, idle_ns) for turn, idle_ns in waits if idle_ns >= FETCH_WAIT_NS]
+            waits = [one for one in waits if not _in_hand(p, epoch, one[0].until_ns)]
+            waits = [one for one in waits if not any(_lags(q, one[0]) for q in others)]
+            idle = sorted(idle_ns for _, idle_ns in waits)
             if len(idle) < 3 or 2 * sum(idle[:-1]) <= until_ns - since_ns - idle[-1]:
                 continue
             spare_ns = sum(idle[:-1]) - (until_ns - since_ns - idle[-1]) / 2
-            yield waits[0].taken.offset, since_ns, until_ns, spare_ns
+            yield waits[0][0].taken.offset, since_ns, until_ns, spare_ns
 
 
 def waited_ns(p: Partition, begin_ns: int, end_ns: int) -> int:
@@ -84,10 +91,6 @@ def _readable_ns(p: Partition, offset: int) -> float:
     return float(min((end for end in ends if end[0] > offset), default=(0, FOREVER))[1])
 
 
-def _counts(p: Partition, epoch: OwnershipEpoch, turn: Turn) -> bool:
-    return _idle_ns(p, epoch, turn) >= TOLERANCE_NS and not _in_hand(p, epoch, turn.until_ns)
-
-
 def _in_hand(p: Partition, epoch: OwnershipEpoch, at_ns: int) -> bool:
     """Just before, a record of the partition had been delivered, and nothing said of it since."""
     mine = [w for w in p.deliveries + p.completions if w.event.source == epoch.source]
@@ -98,9 +101,9 @@ def _in_hand(p: Partition, epoch: OwnershipEpoch, at_ns: int) -> bool:
     return False
 
 
-def _idle_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn) -> int:
+def _idle_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn, occupied: list[tuple[float, float]]) -> int:
     """How long it took, less the time in which a broker was busy with the last fetch that brought something, or with
-    commits."""
+    anything else that was asked, and in which the process had a record of any partition in hand."""
     asked: list[tuple[int, str, int, int]] = []
     for request in p.trial.requests:
         if api(request) != "FETCH" or p.trial.lane_member(request) is None:
@@ -113,21 +116,65 @@ def _idle_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn) -> int:
                 asked.append((began_ns, request.source, request.seq, answered_ns))
     if not asked:
         return 0
-    lasted_ns = turn.until_ns - turn.since_ns - _committing_ns(p, epoch, turn)
     began_ns, *_, answered_ns = max(asked)
-    broker_ns = min(answered_ns, turn.until_ns) - max(began_ns, turn.since_ns)
-    return lasted_ns - max(0, broker_ns)
+    taken = [(began_ns, answered_ns), *occupied]
+    return turn.until_ns - turn.since_ns - _together_ns(taken, turn.since_ns, turn.until_ns)
 
 
-def _committing_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn) -> int:
-    """How long brokers were busy with its member's commits here that were answered in the meantime."""
-    return sum(
-        int((request.details.get("duration_ms") or 0) * 1_000_000)
-        for request in p.trial.requests
-        if api(request) in COMMITS and p.trial.lane_member(request) == epoch.member
-        if turn.since_ns <= sent_ns(p.trial, request) <= turn.until_ns
-        for _ in p.trial.entries(request, p.tp)
-    )
+def _together_ns(spans: Iterable[tuple[float, float]], since_ns: int, until_ns: int) -> int:
+    """How much of a stretch of time some spans take together."""
+    reached_ns, taken_ns = float(since_ns), 0.0
+    for begin_ns, end_ns in sorted(spans):
+        taken_ns += max(0.0, min(end_ns, until_ns) - max(begin_ns, reached_ns))
+        reached_ns = max(reached_ns, min(end_ns, until_ns))
+    return int(taken_ns)
+
+
+def _answers(p: Partition, source: str) -> list[tuple[float, float]]:
+    """From when to when the process waited for the answer to anything but a fetch or heartbeat, or might not ask."""
+    asked: list[tuple[float, float, int]] = []
+    for request in p.trial.requests:
+        member = p.trial.lane_member(request)
+        if member is None or api(request) in NOT_WAITED_FOR:
+            continue
+        ended_ns = int(sent_ns(p.trial, request))
+        began_ns = ended_ns - int((request.details.get("duration_ms") or 0) * 1_000_000)
+        if _incarnation(p)(member, began_ns) == source:
+            asked.append((began_ns, ended_ns, error_of(request)))
+    asked.sort(key=lambda one: one[0])
+    spans = []
+    for number, (began_at, ended_at, error) in enumerate(asked):
+        again_at = asked[number + 1][0] if error in COME_AGAIN and number + 1 < len(asked) else ended_at
+        spans.append((began_at, max(ended_at, again_at)))
+    return _as_one(spans)
+
+
+def _handlings(p: Partition, source: str) -> Iterator[tuple[float, float]]:
+    """From when to when the process had records in hand, partition by partition."""
+    for tp in p.trial.slices() if source not in p.trial.untimed else ():
+        q = type(p)(p.trial, tp)
+        mine = [w for w in q.deliveries + q.completions if w.event.source == source]
+        spans: list[tuple[float, float]] = []
+        for delivery in mine:
+            epoch = delivery.ownership_epoch
+            if delivery.event.kind != "delivered" or epoch is None:
+                continue
+            later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
+            ended_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
+            closed_ns = FOREVER if epoch.closed is None else epoch.closed.time_ns
+            spans.append((delivery.event.time_ns, min(ended_ns, closed_ns)))
+        yield from _as_one(spans)
+
+
+def _as_one(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans, those that are close to each other as one."""
+    found: list[tuple[float, float]] = []
+    for begin_ns, end_ns in sorted(span for span in spans if span[1] > span[0]):
+        if found and begin_ns - CLOSE_NS <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end_ns)
+        else:
+            found.append((begin_ns, end_ns))
+    return found
 
 
 def _incarnation(p: Partition) -> Callable[[str, float], str | None]:
