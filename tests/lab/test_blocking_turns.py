@@ -134,6 +134,25 @@ def test_the_rate_is_counted_over_whole_fetches_with_a_backlog(tmp_path: Path) -
     assert (found.empty_partitions, found.handled) == (2, 10)
 
 
+def assigned(second: float, *partitions: int) -> dict[str, Any]:
+    entries = [{"topic": "t", "partition": number} for number in partitions]
+    return line("consumer-m0-0", second, "assigned", member="m0", incarnation=0, entries=entries)
+
+
+@pytest.mark.parametrize(
+    ("given", "empty"),
+    [(assigned(30, 0, 1, 2, 3), 2), (assigned(5, 0, 1, 2, 3), None), (assigned(5, 0, 1, 2), 2)],
+    ids=["when it was over", "meanwhile", "the same again"],
+)
+def test_what_else_its_member_had_is_counted_while_the_rate_was(
+    given: dict[str, Any], empty: int | None, tmp_path: Path
+) -> None:
+    """Nine records, one a second; a member that stops leaves its partitions to the other."""
+    lines = [handled(3 + number, number) for number in range(9)]
+    written = [sent(1, number) for number in range(9)]
+    assert figures_of(run_folder(tmp_path, written, [*lines, [given]], []), 1).empty_partitions == empty
+
+
 @pytest.mark.parametrize("size", [1, 2])
 def test_records_that_come_one_by_one_have_no_rate(size: int, tmp_path: Path) -> None:
     """Each was handed out as it came: how fast is said by who sent them."""
@@ -204,6 +223,7 @@ def test_the_page_says_how_far_the_prediction_is_off_and_where() -> None:
     )
     assert "Beyond 25%: `hot-run/1-record-100ms/4-for-2`." in said
     assert "one record a fetch: 1.8 times with 1 empty" in said
+    assert "took longer than predicted by 0.12 s with 1 records of 0.8 MB a fetch (medians)" in said
     assert "None is beyond 25%." in page(ROWS[:1])
 
 

@@ -43,7 +43,7 @@ class Figures:
     more; None where there were too few. `committed_per_s`: the same of committed offsets, in the same time. `drain_s`:
     from when the burst began until nothing that had been sent was undone; None where that was never. `waited_s`:
     for each hot key, the median time from when its record was acknowledged until it was handled. `empty_partitions`:
-    how many others its member was assigned.
+    how many others its member was assigned while the rate was counted; None where that changed meanwhile.
     """
 
     rate_per_s: float | None = None
@@ -108,7 +108,7 @@ def figures_of(folder: RunFolder, records_per_fetch: int) -> Figures:
         committed_per_s=_committed_rate(commits, begun[offsets[0]], begun[offsets[-1]]) if offsets else None,
         drain_s=_drain_s(_sent_ns(sent, written), ended, burst_ns),
         waited_s=_waited_s(written, ended),
-        empty_partitions=_beside(told, hot, begun),
+        empty_partitions=_beside(told, hot, [begun[offset] for offset in offsets or begun]),
         handled=len(ended),
     )
 
@@ -188,11 +188,17 @@ def _waited_s(written: Mapping[int, Event], ended: Mapping[int, int]) -> dict[st
     return {key: round(median(own) / SECOND_NS, 3) for key, own in sorted(waits.items()) if len(own) >= HOT_RECORDS_MIN}
 
 
-def _beside(events: Iterable[Event], hot: int | None, begun: Mapping[int, int]) -> int | None:
-    """Returns how many other partitions were assigned, at last, to whoever had the hot one."""
-    found = None
+def _beside(events: Iterable[Event], hot: int | None, begun_ns: Sequence[int]) -> int | None:
+    """Returns how many other partitions were assigned to whoever had the hot one, from its first record to its last;
+    whoever stays longest is given more when a trial ends."""
+    if not begun_ns:
+        return None
+    given = []
     for event in events:
         places = [entry["partition"] for entry in event.details.get("entries", ())] if event.kind == "assigned" else []
         if hot in places:
-            found = len(places) - 1
-    return found if begun else None
+            given.append((event.time_ns, len(places) - 1))
+    before = [one for one in given if one[0] <= min(begun_ns)]
+    meanwhile = {others for time_ns, others in given if min(begun_ns) < time_ns <= max(begun_ns)}
+    others = max(before, default=(0, None))[1]
+    return others if meanwhile <= {others} else None
