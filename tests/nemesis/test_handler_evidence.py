@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.nemesis import handler_evidence
-from kafka_trial.nemesis.samples import EffectsSnapshot, MemberEffects
+from kafka_trial.nemesis.samples import EffectsSnapshot, MemberEffects, MemberStay, StaysSnapshot
+
+S = 1_000_000_000
 
 
 def look(*members: MemberEffects) -> EffectsSnapshot:
@@ -66,3 +68,40 @@ def test_failing_handlers_do_nothing(seen: EffectsSnapshot, bit: bool) -> None:
 def test_poison_is_one_record_and_never_done(seen: EffectsSnapshot, bit: bool) -> None:
     """One record was refused whenever it came; a second one, or one that was done after all, is something else."""
     assert handler_evidence.record_poisoned(seen).bit is bit
+
+
+def stay(
+    *, out_s: float | None = 10.0, waits_s: float | None = 0.2, kept_s: float | None = 8.0, alive: bool = True
+) -> MemberStay:
+    """A member that began to wait at `waits_s` and has left at `out_s`."""
+    left, waits, kept = (None if at_s is None else round(at_s * S) for at_s in (out_s, waits_s, kept_s))
+    return MemberStay("m0", alive, waits_since_ns=waits, kept_ns=kept, left_ns=left)
+
+
+@pytest.mark.parametrize(
+    ("stays", "bit", "said"),
+    [
+        ([stay()], True, "the poll interval of 10 s expired: m0 left"),
+        ([MemberStay("m0", True, 0, kept_ns=9 * S, removed_ns=10 * S)], True, "m0 was removed"),
+        ([MemberStay("m0", True, 0, 9 * S, left_ns=10 * S + 1, removed_ns=10 * S)], True, "m0 left"),
+        ([stay(), stay(out_s=None)], False, "m0 stayed in its group: it polls while its handler waits"),
+        ([stay(out_s=5.1)], False, "m0 was out of its group after 4.9 s of waiting"),
+        ([stay(out_s=5.2)], True, "expired"),
+        ([stay(waits_s=None)], False, "m0 had no effect that waited"),
+        ([stay(alive=False)], False, "m0 ended, or was started again"),
+        ([stay(kept_s=4.0)], False, "m0 was out of its group, but without a heartbeat in the 6 s before"),
+        ([stay(kept_s=None)], False, "without a heartbeat"),
+        ([], False, "nobody"),
+    ],
+)
+def test_a_poll_interval_expires_where_its_member_leaves_for_it(stays: list[MemberStay], bit: bool, said: str) -> None:
+    """It lived, its effect waited for half an interval or more, and its heartbeats had gone on: then it was out."""
+    found = handler_evidence.poll_interval_expired(StaysSnapshot(0, tuple(stays)), interval_s=10.0, session_s=6.0)
+    assert found.bit is bit
+    assert said in found.message
+
+
+def test_a_poll_interval_that_nobody_knows_does_not_expire() -> None:
+    """The offsets log had none of the group's members."""
+    found = handler_evidence.poll_interval_expired(StaysSnapshot(0, (stay(),)), interval_s=None, session_s=None)
+    assert (found.bit, found.message) == (False, "the brokers were told of no poll interval that could expire")

@@ -235,6 +235,19 @@ def test_the_longest_session_of_the_members_is_known(tmp_path: Path) -> None:
         assert [*seen, fold.session_s()] == [None, 45.0, 6.0, None, 3.0]
 
 
+def test_when_a_member_was_last_written_out_of_the_group_is_known(tmp_path: Path) -> None:
+    """In either protocol; who is in it again was out before."""
+    with Recorder(tmp_path, "offsets") as log:
+        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        for at_ns, ids in ((1, "ab"), (2, "a"), (3, "ab"), (4, "a")):
+            members = [{"member_id": member_id} for member_id in ids]
+            log.record("group", group="g", protocol="classic", epoch=at_ns, members=members, source_wall_ns=at_ns)
+        log.record("group_tombstone", group="g", record_type=5, member_id="a", source_wall_ns=5)
+        log.record("group_tombstone", group="g", record_type=5, member_id="c", source_wall_ns=6)
+        fold.look()
+    assert fold.removed_wall_ns == {"b": 4, "a": 5}
+
+
 def test_requests_are_counted_by_lane(tmp_path: Path) -> None:
     """Only what came over the target's lanes since the last count is counted."""
     with Recorder(tmp_path, "requests-b0") as log:

@@ -27,7 +27,7 @@ def _isr_back(injection: Injection, seen: Evidence) -> Evidence:
     """Adds whether the broker came back into the ISR of every partition it was in before."""
     assert injection.target.broker is not None
     return seen.with_details(
-        isr_whole_again=_isr_whole_within(injection, injection.target.broker, injection.topic_before)
+        isr_whole_again=isr_whole_within(injection, injection.target.broker, injection.topic_before)
     )
 
 
@@ -107,6 +107,20 @@ def rolling_restart(injection: Injection) -> Iterator[Evidence]:
         yield Evidence(True, f"{len(turns)} brokers were replaced one after the other", details)
 
 
+def isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -> bool:
+    """Waits until the broker is in sync wherever it was before; False where that takes too long."""
+    try:
+        wait_until(
+            lambda: evidence.isr_whole(injection.topic("after"), broker, before),
+            within_s=BACK_WITHIN_S,
+            what=f"broker {broker} to be in sync again",
+            every_s=0.25,
+        )
+    except WaitTimeout:
+        return False
+    return True
+
+
 def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot) -> Evidence:
     was = injection.process_of("before", handle)
     try:
@@ -117,7 +131,7 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot) -> 
         _start_again(handle)
     if not ended.bit:
         return ended
-    whole = _isr_whole_within(injection, handle.id, before)
+    whole = isr_whole_within(injection, handle.id, before)
     seen = evidence.replaced(was, injection.process_of("inside", handle))
     return seen.with_details(broker=handle.id, isr_whole_again=whole)
 
@@ -169,19 +183,6 @@ def _topic_looks_until_exit(injection: Injection, handle: BrokerHandle) -> list[
     with suppress(WaitTimeout):  # the process sample says that it still runs
         wait_until(gone, within_s=EXIT_WITHIN_S, what=f"broker {handle.id} to exit", every_s=0.25)
     return looks
-
-
-def _isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -> bool:
-    try:
-        wait_until(
-            lambda: evidence.isr_whole(injection.topic("after"), broker, before),
-            within_s=BACK_WITHIN_S,
-            what=f"broker {broker} to be in sync again",
-            every_s=0.25,
-        )
-    except WaitTimeout:
-        return False
-    return True
 
 
 def _start_again(handle: BrokerHandle) -> None:

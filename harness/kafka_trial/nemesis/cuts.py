@@ -16,7 +16,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_trial.cluster.kafka_cut import (
@@ -39,9 +39,10 @@ from kafka_trial.cluster.kafka_cut import (
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.broker_log import CLOCKS_NS
+from kafka_trial.nemesis.brokers import isr_whole_within
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
-from kafka_trial.nemesis.injection import Injection
+from kafka_trial.nemesis.injection import Actor, Injection
 from kafka_trial.nemesis.samples import ProcessSnapshot
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
@@ -105,7 +106,10 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     if cut is None:
         return Evidence(False, "what became of the cut was not seen: its healing failed", seen.details)
     logged = _logged(injection, cut, spec)
-    return judge(spec, cut, logged, seen).with_details(**injection.group_since())
+    found = judge(spec, cut, logged, seen).with_details(**injection.group_since())
+    if spec.then != KILL_BROKER:
+        return found
+    return found.with_details(isr_whole_again=isr_whole_within(injection, cut.broker, injection.topic_before))
 
 
 def _problems(options: Mapping[str, Any]) -> list[str]:
@@ -191,13 +195,17 @@ def cut(
                 return
             if not (fresh and api == LEAVE_GROUP):
                 victim = injection.member()
-            process = injection.process_of("before", victim)
+            struck: Actor = victim
+            if then == KILL_BROKER:
+                injection.topic_before = injection.topic("before")
+                struck = injection.context.cluster.brokers[seen.cut.broker]
+            process = injection.process_of("before", struck)
             if then == KILL and not victim.alive:
                 yield Evidence(False, f"{NOT_REACHED}: {victim.name} had gone by itself before it could be killed")
                 return
             act(seen.cut, victim)
-            after = injection.hold(lambda: injection.process_of("inside", victim))
-            yield _acted(spec, process, after, injection, seen.cut).with_details(spec=asdict(spec))
+            after = injection.hold(lambda: injection.process_of("inside", struck))
+            yield _acted(spec, process, after, seen.cut).with_details(spec=asdict(spec))
         with suppress(WaitTimeout):  # the connection lets go a moment after it is told to
             wait_until(
                 lambda: _gone(cuts.seen(name)),
@@ -261,17 +269,15 @@ def _hit(seen: LaneSeen) -> bool:
     return seen.cut is not None and seen.cut.hit_ns > 0
 
 
-def _acted(
-    spec: CutSpec, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], injection: Injection, cut: CutRequest
-) -> Evidence:
+def _acted(spec: CutSpec, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], cut: CutRequest) -> Evidence:
     """What `then` did, by the process it was done to."""
     if spec.then == KILL:
         return evidence.killed(before, after[-1])
     if spec.then == PAUSE:
         return evidence.paused(before, after)
     if spec.then == KILL_BROKER:
-        handle = injection.context.cluster.brokers[cut.broker]
-        return Evidence(not handle.alive, f"broker {cut.broker} {'lives on' if handle.alive else 'was killed'}")
+        found = evidence.killed(before, after[-1])
+        return replace(found, message=f"broker {cut.broker}: {found.message}")
     return Evidence(True, "cut, and still in force")
 
 

@@ -1,7 +1,8 @@
 """Did a fault of handlers bite? From what the HTTP sink saw of a member's effects while it was in force, to evidence.
 
 A handler is broken from outside: by the service that it calls. So what counts is that its calls came, and waited or
-were refused. Pure functions, as in `evidence.py`; what they see holds no plan and no treatment.
+were refused; and where its poll interval is to expire, that it is out of its group for that. Pure functions, as in
+`evidence.py`; what they see holds no plan and no treatment.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from kafka_trial.nemesis.evidence import Evidence
-from kafka_trial.nemesis.samples import EffectsSnapshot
+from kafka_trial.nemesis.samples import EffectsSnapshot, MemberStay, StaysSnapshot
 
 NEARLY: Final = 0.9  # of a delay: the clocks of two threads
+NS_PER_S: Final = 1_000_000_000
 
 
 def handlers_slow(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
@@ -35,6 +37,40 @@ def _all_waited(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
         return Evidence(False, f"no effect waited for {delay_s:g} s{_of(idle)}: nothing to slow", _details(look))
     longest = max(one.waited_s_max for one in look.members)
     return Evidence(True, f"effects of {_names(look)} waited for up to {longest:.1f} s", _details(look))
+
+
+def poll_interval_expired(look: StaysSnapshot, *, interval_s: float | None, session_s: float | None) -> Evidence:
+    """Each member left its group, or was removed from it, for its poll interval: while its process lived, an effect of
+    it waited, and its heartbeats had gone on within the session before.
+
+    Its last poll came before that effect, by a batch at most: so half an interval of waiting is asked for, no more.
+    """
+    details = {"stays": [asdict(one) for one in look.members], "poll_interval_s": interval_s, "session_s": session_s}
+    if interval_s is None or session_s is None:
+        return Evidence(False, "the brokers were told of no poll interval that could expire", details)
+    stayed = [f"{one.member} {why}" for one in look.members if (why := _stayed(one, interval_s, session_s))]
+    if stayed or not look.members:
+        return Evidence(
+            False, f"no poll interval of {interval_s:g} s expired: {', '.join(stayed) or 'nobody'}", details
+        )
+    left = [f"{one.member} {'was removed' if one.left_ns is None else 'left'}" for one in look.members]
+    return Evidence(True, f"the poll interval of {interval_s:g} s expired: {', '.join(left)}", details)
+
+
+def _stayed(stay: MemberStay, interval_s: float, session_s: float) -> str:
+    """Why it was not its poll interval that expired; empty where it was."""
+    if not stay.alive:
+        return "ended, or was started again"
+    if stay.waits_since_ns is None:
+        return "had no effect that waited"
+    if stay.out_ns is None:
+        return "stayed in its group: it polls while its handler waits"
+    waited_s = (stay.out_ns - stay.waits_since_ns) / NS_PER_S
+    if waited_s < interval_s / 2:
+        return f"was out of its group after {waited_s:.1f} s of waiting"
+    if stay.kept_ns is None or stay.out_ns - stay.kept_ns >= session_s * NS_PER_S:
+        return f"was out of its group, but without a heartbeat in the {session_s:g} s before"
+    return ""
 
 
 def handlers_failing(look: EffectsSnapshot) -> Evidence:

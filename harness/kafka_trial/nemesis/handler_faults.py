@@ -14,10 +14,11 @@ from kafka_trial.nemesis import handler_evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
-from kafka_trial.nemesis.samples import EffectsSnapshot, MemberEffects
+from kafka_trial.nemesis.samples import EffectsSnapshot, MemberEffects, MemberStay
 
 MEMBERS = ("member", "all")
 REFUSED_NAMED = 10
+LEAVES_WITHIN_S = 5.0  # beyond the step: the effect came a while after it began, and others' polls end a rebalance
 
 
 def _complete(injection: Injection, seen: Evidence) -> Evidence:
@@ -32,15 +33,27 @@ def handler_slow(
     """Has effects wait for delay_s before they are done; with records only those of the next so many.
 
     With `expire_poll_interval` they wait for 1.25 times the poll interval that the members told the brokers, at least:
-    whoever polls and works in one thread is out of its group by then.
+    whoever polls and works in one thread is out of its group by then, and this must be seen.
     """
     if expire_poll_interval:
         delay_s = injection.outlast_poll_interval(delay_s)
     slow = Treatment(Manner.SLOW, delay_s, injection.target.members, records_max=records)
     judge = handler_evidence.some_handlers_slow if records else handler_evidence.handlers_slow
+    incarnations = {member.name: member.incarnation for member in injection.context.members()}
+
+    def judged(looks: Sequence[EffectsSnapshot]) -> Evidence:
+        seen = judge(looks[-1], delay_s=min(delay_s, injection.for_s / 2))  # one comes when a record does
+        if not expire_poll_interval or not seen.bit:
+            return seen
+        return _expired(injection, watch, incarnations).with_details(**seen.details)
+
     with _treated(injection, slow) as watch:
-        looks = injection.hold(lambda: _look(injection, watch))
-        yield judge(looks[-1], delay_s=min(delay_s, injection.for_s / 2))  # one comes when a record does
+        looks = injection.hold_until(
+            lambda: _look(injection, watch),
+            lambda looks: not expire_poll_interval or judged(looks).bit,
+            within_s=LEAVES_WITHIN_S,
+        )
+        yield judged(looks)
 
 
 @fault("handler-failing", targets=MEMBERS, scope="members", heals=True, sinks=("http",))
@@ -74,6 +87,22 @@ def _treated(injection: Injection, treatment: Treatment) -> Iterator[EffectWatch
 
 def _look(injection: Injection, watch: EffectWatch) -> EffectsSnapshot:
     return _kept(injection, {name: watch.of(name) for name in injection.target.members})
+
+
+def _expired(injection: Injection, watch: EffectWatch, incarnations: Mapping[str, int]) -> Evidence:
+    """Whether each member is out of its group for its poll interval, by what the brokers have of it."""
+    now_s = time.monotonic()
+    alive = {
+        member.name for member in injection.context.members() if member.incarnation == incarnations.get(member.name)
+    }
+    waiting = []
+    for name in injection.target.members:
+        longest = max(watch.of(name), key=lambda one: one.waited_s(now_s), default=None)
+        came_ns = None if longest is None else round(longest.came_s * 1e9)
+        waiting.append(MemberStay(name, name in alive, came_ns))
+    return handler_evidence.poll_interval_expired(
+        injection.stays("inside", waiting), interval_s=injection.poll_interval_s, session_s=injection.session_s
+    )
 
 
 def _look_at_refused(injection: Injection, watch: EffectWatch) -> EffectsSnapshot:

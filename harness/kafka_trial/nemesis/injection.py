@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,11 +26,14 @@ from kafka_trial.nemesis.samples import (
     GroupSnapshot,
     LinkSnapshot,
     LogSnapshot,
+    MemberStay,
     Probe,
     ProcessSnapshot,
+    StaysSnapshot,
     TopicSnapshot,
     to_details,
 )
+from kafka_trial.nemesis.stays import GroupRequest, group_requests, stay_of
 from kafka_trial.nemesis.targets import Target, member_named
 from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.threads import ThreadGroup
@@ -41,7 +44,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar(
-    "S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot, LogSnapshot, LaneSeen, EffectsSnapshot
+    "S",
+    LinkSnapshot,
+    Probe,
+    ProcessSnapshot,
+    TopicSnapshot,
+    GroupSnapshot,
+    LogSnapshot,
+    LaneSeen,
+    EffectsSnapshot,
+    StaysSnapshot,
 )
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
@@ -59,6 +71,7 @@ WITNESSES = {
     LogSnapshot: "log ends",
     LaneSeen: "toxics",
     EffectsSnapshot: "sink",
+    StaysSnapshot: "R",
 }
 
 
@@ -96,7 +109,8 @@ class Actor(Protocol):
 
 class Injection:
     """One injection. `target` is what the role meant just before it; `scope` is what its fault breaks, as the registry
-    has it; `rng` draws from the fault's own seed."""
+    has it; `rng` draws from the fault's own seed. `session_s` and `poll_interval_s` are the longest that the group's
+    members had told the coordinator just before it; None: nothing."""
 
     def __init__(
         self,
@@ -119,7 +133,9 @@ class Injection:
         self.rng = rng
         self._group = sampling.GroupFold(context.offsets_log())
         self._group_before = self._group.look()
+        self.session_s, self.poll_interval_s = self._group.session_s(), self._group.poll_interval_s()
         self._commits_counted = self._group.commits
+        self._began_ns = time.monotonic_ns()
         self._inodes_before: set[int] = set()
         self.topic_before = TopicSnapshot(0)
         self.links_before: LinkSnapshot | None = None
@@ -141,13 +157,12 @@ class Injection:
 
     def outlast_session(self) -> None:
         """Makes the step last until the session of its member has expired, as far as the coordinator told it."""
-        session_s = self._group.session_s()
-        self.for_s = max(self.for_s, OUTLASTING * (session_s or 0.0))
+        self.for_s = max(self.for_s, OUTLASTING * (self.session_s or 0.0))
 
     def outlast_poll_interval(self, least_s: float) -> float:
         """Returns 1.25 times the longest poll interval that the coordinator was told of, `least_s` at least, and makes
         the step last so long."""
-        longest_s = max(least_s, OUTLASTING * (self._group.poll_interval_s() or 0.0))
+        longest_s = max(least_s, OUTLASTING * (self.poll_interval_s or 0.0))
         self.for_s = max(self.for_s, longest_s)
         return longest_s
 
@@ -257,6 +272,30 @@ class Injection:
             "rebalanced": now.epoch != before.epoch if now.epoch is not None else None,
             "left": sorted(before.member_ids - now.member_ids),
         }
+
+    def stays(self, phase: str, waiting: Sequence[MemberStay]) -> StaysSnapshot:
+        """R and O: how members whose effects wait have stayed in their group since the injection began."""
+        self._group.look()
+        to_monotonic_ns = time.monotonic_ns() - time.time_ns()
+        removed_ns = {member_id: at_ns + to_monotonic_ns for member_id, at_ns in self._group.removed_wall_ns.items()}
+        stays = (
+            stay_of(
+                one,
+                self._group_requests(one.member),
+                member_ids=self._group_before.member_ids,
+                removed_ns=removed_ns,
+                since_ns=self._began_ns,
+            )
+            for one in waiting
+        )
+        return self.keep(phase, StaysSnapshot(time.monotonic_ns(), tuple(stays)))
+
+    def _group_requests(self, member: str) -> Iterator[GroupRequest]:
+        """All that a member has asked about its group since shortly before the injection, of whichever broker."""
+        lane = member_named(self.context, member).lane.index
+        for number, handle in self.context.cluster.brokers.items():
+            from_byte = self._log_bytes.get(number, 0) - LOG_BEFORE_BYTES
+            yield from group_requests(handle.request_log, lane=lane, group=self.context.group_name, from_byte=from_byte)
 
     def commits_since(self) -> int:
         """O: how many commits of the group took effect since the last call (the first: since the injection began)."""

@@ -3,9 +3,10 @@
 `LinkSnapshot` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through
 the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders,
 `LogSnapshot` where leaders say that their logs start and end, `GroupSnapshot` the group as the offsets log has it (O),
-and `EffectsSnapshot` what came to the HTTP sink. They are taken by `injection.py`, written to the history, and judged
-by `evidence.py`. Counters are as the *proxy's* sockets see them. The functions are pure: by route, how far round trips
-rose, at which rates connections went, how many bytes were held back.
+`EffectsSnapshot` what came to the HTTP sink, and `StaysSnapshot` when members left the group (R and O). They are taken
+by `injection.py`, written to the history, and judged by `evidence.py`. Counters are as the *proxy's* sockets see them.
+The functions are pure: by route, how far round trips rose, at which rates connections went, how many bytes were held
+back.
 """
 
 from __future__ import annotations
@@ -139,6 +140,35 @@ class EffectsSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberStay:
+    """How one member stayed in its group while its effects waited, as the brokers tell; times of CLOCK_MONOTONIC.
+
+    `alive`: its process has run all the time. `waits_since_ns`: when the effect came that had to wait longest.
+    `left_ns`: when it was answered that it has left (LeaveGroup, or a heartbeat with a negative epoch); `removed_ns`:
+    when the offsets log had the group without it. `kept_ns`: the last answer before that by which it is a member.
+    """
+
+    member: str
+    alive: bool = True
+    waits_since_ns: int | None = None
+    kept_ns: int | None = None
+    left_ns: int | None = None
+    removed_ns: int | None = None
+
+    @property
+    def out_ns(self) -> int | None:
+        return min((at_ns for at_ns in (self.left_ns, self.removed_ns) if at_ns is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StaysSnapshot:
+    """R and O: how the members of a fault have stayed in their group up to one instant."""
+
+    time_ns: int
+    members: tuple[MemberStay, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LogSpan:
     """Where the log of a partition starts, and the position after its last record."""
 
@@ -169,7 +199,15 @@ class LogSnapshot:
 
 
 Sample = (
-    LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot | LogSnapshot | LaneSeen | EffectsSnapshot
+    LinkSnapshot
+    | Probe
+    | ProcessSnapshot
+    | TopicSnapshot
+    | GroupSnapshot
+    | LogSnapshot
+    | LaneSeen
+    | EffectsSnapshot
+    | StaysSnapshot
 )
 
 

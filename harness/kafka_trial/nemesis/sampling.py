@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,12 +183,15 @@ class GroupFold:
         self._records = 0
         self._sessions_ms: dict[str, int] = {}
         self._rebalances_ms: dict[str, int] = {}  # clients tell their poll interval as the time for a rebalance
+        self.removed_wall_ns: dict[
+            str, int
+        ] = {}  # when the coordinator wrote the group down without them, the last time
         self.commits = 0
 
     def look(self) -> GroupSnapshot:
         """Reads on, and returns the group as of now."""
         for event in self._log.new_events():
-            self._take(event.kind, event.details)
+            self._take(event.kind, event.details, event.source_wall_ns)
         return GroupSnapshot(time.monotonic_ns(), self._epoch, frozenset(self._member_ids), self._records)
 
     def session_s(self) -> float | None:
@@ -201,7 +204,7 @@ class GroupFold:
         self.look()
         return max(self._rebalances_ms.values()) / 1000 if self._rebalances_ms else None
 
-    def _take(self, kind: str, details: Mapping[str, Any]) -> None:
+    def _take(self, kind: str, details: Mapping[str, Any], written_ns: int | None) -> None:
         if kind == "committed":
             self.commits += 1
             return
@@ -210,7 +213,9 @@ class GroupFold:
             self._epoch = details["epoch"]
         if kind == "group":
             members = details.get("members", ())
-            self._member_ids = {member["member_id"] for member in members}
+            member_ids = {member["member_id"] for member in members}
+            self._removed(self._member_ids - member_ids, written_ns)
+            self._member_ids = member_ids
             self._sessions_ms = _told(members, "session_timeout_ms")
             self._rebalances_ms = _told(members, "rebalance_timeout_ms")
         elif kind == "member":
@@ -219,9 +224,14 @@ class GroupFold:
             self._sessions_ms[details["member_id"]] = own_ms
             self._rebalances_ms |= _told([details], "rebalance_timeout_ms")
         elif kind == "group_tombstone" and details.get("record_type") == 5:
+            self._removed(self._member_ids & {details.get("member_id", "")}, written_ns)
             self._member_ids.discard(details.get("member_id", ""))
             self._sessions_ms.pop(details.get("member_id", ""), None)
             self._rebalances_ms.pop(details.get("member_id", ""), None)
+
+    def _removed(self, member_ids: Collection[str], written_ns: int | None) -> None:
+        if written_ns is not None:
+            self.removed_wall_ns |= dict.fromkeys(member_ids, written_ns)
 
 
 def _told(members: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
