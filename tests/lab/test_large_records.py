@@ -62,16 +62,16 @@ def test_what_cannot_be_told_is_not_told() -> None:
 
 
 def test_preflight_says_what_is_predicted() -> None:
-    """librdkafka: its queue, a response, a record; Java: two responses, a buffer to read one, and the records."""
+    """librdkafka: its queue, a response, 320 bytes a message, a record; Java: two responses, a buffer to read one, and the records."""
     of_queue = predicted(MemoryCell("1MB", LIBRDKAFKA, "default")).process_bytes
     of_response = predicted(MemoryCell("100kB", JAVA, "default")).process_bytes
-    assert (of_queue, of_response) == ((64 + 4) * 1024 * 1024 + MB, 4 * 4 * 1024 * 1024)
+    assert (of_queue, of_response) == ((64 + 4) * 1024 * 1024 + 71 * 320 + MB, 4 * 4 * 1024 * 1024)
 
 
 def test_cells_have_names_of_their_own() -> None:
-    """Six sizes, two libraries, three settings each, and what is compressed."""
+    """Six sizes, two libraries, three settings each, what is compressed, and what bounds otherwise."""
     names = [cell.name for cell in ladder()]
-    assert len(names) == len(set(names)) == 6 * 2 * 3 + 6
+    assert len(names) == len(set(names)) == 6 * 2 * 3 + 6 + 3
 
 
 def hop(*, passed: bool = True, refused_by: str = "broker, batch: message.max.bytes") -> HopRow:

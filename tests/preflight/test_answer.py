@@ -79,10 +79,18 @@ HELD: list[tuple[dict[str, Any], dict[str, int]]] = [
     ),
     ({"consumer_library": "kafka-python"}, {"fetched": 10 * MIB, "handed out": 500_000}),
     ({"consumer_library": "aiokafka"}, {"fetched": 10 * MIB, "handed out": 10 * MIB}),
-    ({"consumer_library": "librdkafka"}, {"fetched": 74 * MIB, "handed out": 1000}),
+    (
+        {"consumer_library": "librdkafka"},
+        {"fetched": 74 * MIB, "beside each message": 77_594 * 320, "handed out": 1000},
+    ),
     (
         {"consumer_library": "librdkafka", "consumer": {"queued.max.messages.kbytes": 1024}},
-        {"fetched": MIB + 1_048_576, "handed out": 1000},  # the default of fetch.max.bytes follows the queue
+        # the default of fetch.max.bytes follows the queue
+        {"fetched": MIB + 1_048_576, "beside each message": 2097 * 320, "handed out": 1000},
+    ),
+    (
+        {"consumer_library": "librdkafka", "consumer": {"queued.min.messages": 500}},
+        {"fetched": 500_000 + 10 * MIB, "beside each message": 10_985 * 320, "handed out": 1000},
     ),
     (
         {"consumer_library": "java", "consumer": {"max.poll.records": 3}, "compression_ratio": 4},
@@ -110,7 +118,12 @@ HELD: list[tuple[dict[str, Any], dict[str, int]]] = [
     ),
     (
         {"consumer_library": "librdkafka", "compression_ratio": 4},
-        {"responses": 10 * MIB, "decompressed": 64 * MIB + 40 * MIB, "handed out": 1000},
+        {
+            "responses": 10 * MIB,
+            "decompressed": 64 * MIB + 40 * MIB,
+            "beside each message": 109_051 * 320,
+            "handed out": 1000,
+        },
     ),
 ]
 

@@ -93,6 +93,7 @@ KNOBS: Final[Mapping[tuple[str, str], Sequence[Knob]]] = {
         Knob("max.partition.fetch.bytes", 1048576, 1, 1000000000, aliases=("fetch.message.max.bytes",)),
         Knob("receive.message.max.bytes", 100000000, minimum=1000),
         Knob("queued.max.messages.kbytes", 65536, minimum=1, maximum=INT_MAX // 1024, unit_bytes=1024),
+        Knob("queued.min.messages", 100000, minimum=1, maximum=10000000),
     ),
     (CONSUMER, KAFKA_PYTHON): (
         Knob("fetch_max_bytes", 52428800),

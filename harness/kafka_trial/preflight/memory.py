@@ -7,11 +7,16 @@ JVM, an interpreter or the application needs for itself is not counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka_trial.preflight.fetches import capped_bytes, fetch_limits, largest_batch_bytes, largest_decompressed_bytes
 from kafka_trial.preflight.knobs import AIOKAFKA, JAVA, KAFKA_PYTHON, LIBRDKAFKA
 from kafka_trial.preflight.plan import Plan
 from kafka_trial.preflight.sizes import counted
+
+# librdkafka's rd_kafka_op_t of a fetched message, its rd_kafka_msg_t within (`rd_kafka_op_new0`): 112 + 192 bytes on 64
+# bits, of which malloc makes 320.
+OPERATION_BYTES: Final = 320
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ def held_by_consumer(plan: Plan) -> list[Held]:
     fetched = _fetched(plan)
     unpacked = int(fetched.size_bytes * plan.wire_ratio)
     handed_out = _handed_out(plan, unpacked)
-    parts = [fetched, *_unpacked(plan), handed_out, *_kept_by_java(plan, handed_out)]
+    unpacked_parts = _unpacked(plan)
+    queued = _beside_each_message(plan, unpacked_parts or [fetched])
+    parts = [fetched, *unpacked_parts, *queued, handed_out, *_kept_by_java(plan, handed_out)]
     if plan.claim_check_bytes is not None:
         parts.append(Held("payload from elsewhere", plan.record_bytes_max, "one record in hand"))
     return [part for part in parts if part.size_bytes]
@@ -57,7 +64,8 @@ def _fetched(plan: Plan) -> Held:
     broker. Before, and in kafka-python and aiokafka, only partitions with data are left out
     (`fetchablePartitions`, `_fetchable_partitions`, `_get_actions_per_node`): in the end each partition has its own.
     librdkafka's messages point into the response; its queue takes more until it holds
-    `queued.max.messages.kbytes`, and a response of each broker on top (`rd_kafka_toppar_fetch_decide`).
+    `queued.max.messages.kbytes` or `queued.min.messages`, and a response of each broker on top
+    (`rd_kafka_toppar_fetch_decide`).
     """
     brokers, capped = plan.fetched_from, capped_bytes(plan)
     library = plan.consumer.library
@@ -66,8 +74,8 @@ def _fetched(plan: Plan) -> Held:
     if library == LIBRDKAFKA:
         if plan.compressed:
             return Held("responses", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
-        queued = plan.consumer.size_bytes("queued.max.messages.kbytes") or 0
-        formula = f"queued.max.messages.kbytes {queued} + a response of {counted(brokers, 'broker')} × {capped}"
+        queued, setting = _queued_bytes(plan)
+        formula = f"{setting} + a response of {counted(brokers, 'broker')} × {capped}"
         return Held("fetched", queued + brokers * capped, formula)
     limits = fetch_limits(plan)
     chunk = max(min(limits.of_partition, limits.of_response), largest_batch_bytes(plan))
@@ -77,6 +85,28 @@ def _fetched(plan: Plan) -> Held:
         partitions * chunk,
         f"{counted(partitions, 'partition')} × {chunk} (the larger of max.partition.fetch.bytes and one batch)",
     )
+
+
+def _queued_bytes(plan: Plan) -> tuple[int, str]:
+    """Returns what librdkafka's queue takes before it asks for no more, and by which of its two limits."""
+    by_size = plan.consumer.size_bytes("queued.max.messages.kbytes") or 0
+    most = plan.consumer.size_bytes("queued.min.messages") or 0
+    if most * plan.kafka_bytes_max < by_size:
+        return most * plan.kafka_bytes_max, f"queued.min.messages {most} × {plan.kafka_bytes_max}"
+    return by_size, f"queued.max.messages.kbytes {by_size}"
+
+
+def _beside_each_message(plan: Plan, holding: list[Held]) -> list[Held]:
+    """Returns what librdkafka keeps beside each message of its queue (`rd_kafka_op_new_fetch_msg`).
+
+    Counted for as many of the largest records as there is room for: of smaller ones there may be more, up to
+    `queued.min.messages` and those of a response.
+    """
+    if plan.consumer.library != LIBRDKAFKA:
+        return []
+    messages = sum(held.size_bytes for held in holding) // plan.kafka_bytes_max
+    formula = f"{counted(messages, 'message')} of {plan.kafka_bytes_max} × {OPERATION_BYTES}"
+    return [Held("beside each message", messages * OPERATION_BYTES, formula)]
 
 
 def _unpacked(plan: Plan) -> list[Held]:
@@ -89,9 +119,9 @@ def _unpacked(plan: Plan) -> list[Held]:
         return []
     library, batch = plan.consumer.library, largest_decompressed_bytes(plan)
     if library == LIBRDKAFKA:
-        queued = plan.consumer.size_bytes("queued.max.messages.kbytes") or 0
+        queued, setting = _queued_bytes(plan)
         several = plan.fetched_from * max(batch, int(capped_bytes(plan) * plan.wire_ratio))
-        formula = f"queued.max.messages.kbytes {queued} + decompressed responses {several}"
+        formula = f"{setting} + decompressed responses {several}"
         return [Held("decompressed", queued + several, formula)]
     if library == KAFKA_PYTHON:
         return [Held("decompressed", 2 * batch, f"a batch of {batch}, and its copy")]

@@ -56,16 +56,19 @@ PREFETCH: Final[Mapping[str, Mapping[str, Mapping[str, int]]]] = {
             "max.partition.fetch.bytes": 8 * MIB,
             "fetch.max.bytes": 32 * MIB,
         },
+        "few": {"queued.min.messages": 1000},
         "narrow": {"max.partition.fetch.bytes": 65536},
     },
     JAVA: {
         "default": {},
         "wide": {"max.partition.fetch.bytes": 8 * MIB},
+        "capped": {"max.partition.fetch.bytes": 8 * MIB, "fetch.max.bytes": 8 * MIB},
         "one-record": {"max.partition.fetch.bytes": 8 * MIB, "max.poll.records": 1},
         "narrow": {"max.partition.fetch.bytes": 65536},
     },
 }
 LEVELS: Final = {LIBRDKAFKA: ("default", "small", "wide"), JAVA: ("default", "wide", "one-record")}
+OTHER_BOUNDS: Final = {(LIBRDKAFKA, "few"): ("1kB",), (JAVA, "capped"): ("1MB", "10MB")}  # on some rungs only
 PLAIN, TEXT, ZEROS = "plain", "text", "zeros"  # what is in the records; the last two are compressed
 COMPRESSED: Final = {(TEXT, "default"): ("1MB", "10MB"), (ZEROS, "narrow"): ("10MB",)}
 CODEC: Final = "gzip"
@@ -207,6 +210,7 @@ def ladder() -> Iterator[MemoryCell]:
     for size in LADDER:
         for library in LIBRARIES:
             yield from (MemoryCell(size, library, prefetch) for prefetch in LEVELS[library])
+        yield from (MemoryCell(size, *bound) for bound, sizes in OTHER_BOUNDS.items() if size in sizes)
         for (content, prefetch), sizes in COMPRESSED.items():
             yield from (MemoryCell(size, library, prefetch, content) for library in LIBRARIES if size in sizes)
 

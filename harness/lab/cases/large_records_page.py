@@ -132,7 +132,7 @@ def _cures(rows: Sequence[MemoryRow]) -> str:
     table = [["records", "of", "settings", "what is in them", "ratio", "MB measured / predicted", "idle base, MB"]]
     for row in rows:
         size = row.cell.partition("/")[0]
-        if size in SIZES_OF_CURES:
+        if size in SIZES_OF_CURES or row.prefetch not in LEVELS[row.library]:
             about = [f"{row.ratio:.0f}" if row.content != PLAIN else "-", _told(row), f"{row.base_bytes / MB:.0f}"]
             table.append([size, row.library, _settings(row.library, row.prefetch), CONTENTS[row.content], *about])
     said = (
