@@ -21,6 +21,7 @@ from lab.cases.large_records import (
     verdict_of,
 )
 from lab.cases.large_records_page import page
+from lab.cases.memory_limits import LIVES, OOM_KILLED, ROOM, LimitRow
 from lab.cases.refusing_hops import CELLS, STORED, HopCell, HopRow, refusing
 from lab.cases.refusing_hops import predicted as predicted_hop
 
@@ -62,7 +63,7 @@ def test_what_cannot_be_told_is_not_told() -> None:
 
 
 def test_preflight_says_what_is_predicted() -> None:
-    """librdkafka: its queue, a response, 320 bytes a message, a record; Java: two responses, a buffer to read one, and the records."""
+    """librdkafka: queue, response, messages, a record; Java: two responses, a buffer to read one, and the records."""
     of_queue = predicted(MemoryCell("1MB", LIBRDKAFKA, "default")).process_bytes
     of_response = predicted(MemoryCell("100kB", JAVA, "default")).process_bytes
     assert (of_queue, of_response) == ((64 + 4) * 1024 * 1024 + 71 * 320 + MB, 4 * 4 * 1024 * 1024)
@@ -110,12 +111,24 @@ def test_a_way_is_as_narrow_as_its_hop() -> None:
     assert [binding for binding, _ in named] == [hop for _, hop in named]
 
 
+def limit(*, share: float = ROOM) -> LimitRow:
+    """A member that lived, with 50 MB predicted over 30: with half of them it should not have."""
+    name = f"limit/1MB/{LIBRDKAFKA}/small/{share:.0%}"
+    expected = LIVES if share == ROOM else OOM_KILLED
+    about = {"library": LIBRDKAFKA, "base_bytes": 30 * MB, "peak_bytes": 60 * MB, "kernel_kills": 0, "status": 0}
+    limit_bytes = 30 * MB + int(share * 50 * MB)
+    return LimitRow(
+        name, share=share, predicted_bytes=50 * MB, limit_bytes=limit_bytes, outcome=LIVES, expected=expected, **about
+    )
+
+
 def test_the_page_is_made_of_the_rows() -> None:
     """Measured over predicted, what is off in bold, and the hops with the bytes around their limits."""
     rows = [row(50 * MB, 55 * MB), replace(row(50 * MB, 90 * MB), cell="5MB/java/default")]
-    made = page(rows, [hop(), hop(refused_by="another")])
+    made = page(rows, [limit(), limit(share=0.5)], [hop(), hop(refused_by="another")])
     assert "| 1MB | 55.0 / 50.0 | - | - |" in made
     assert "| 5MB | 90.0 / 50.0 **off** | - | - |" in made
     assert "2 measurements; 1 agree" in made
+    assert "| 50.0 | 30.0 | lives (95.0) | lives (55.0) **off**: oom-killed expected |" in made
     assert f"| {HOP} | librdkafka | 99 | 100 | 1 | yes |" in made
     assert f"| {HOP} | librdkafka | 99 | 100 | 1 | **no**: another |" in made

@@ -14,6 +14,7 @@ from lab.cases import (
     blocking_turns_page,
     large_records,
     large_records_page,
+    memory_limits,
     refusing_hops,
     stuck_partition,
     stuck_partition_page,
@@ -84,6 +85,8 @@ def _try_large(options: argparse.Namespace, until_s: float | None, console: Cons
     refusing_hops.find_missing(hops, until_s=until_s, say=console.say)
     cells = [cell for cell in large_records.ladder() if cell.name.startswith(begins)]
     large_records.measure_missing(cells, until_s=until_s, say=console.say)
+    limits = [cell for cell in memory_limits.limit_cells() if cell.name.startswith(begins)]
+    memory_limits.measure_missing(limits, until_s=until_s, say=console.say)
 
 
 def _again(name: str, seed: int) -> int:

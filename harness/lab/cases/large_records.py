@@ -131,6 +131,16 @@ class MemoryCell:
 
 
 @dataclass(frozen=True)
+class ProbePlace:
+    """Where a probe runs: the folder of Java's, the brokers, an empty topic and a full one."""
+
+    classes: Path
+    bootstrap: str
+    empty: str
+    full: str
+
+
+@dataclass(frozen=True)
 class MemoryRow:
     """One measurement, in bytes. `base_bytes`: idle, assigned to an empty topic; `peak_bytes`: at most, to the end of
     the backlog. Of librdkafka the resident memory of its process; of Java what is left in the heap after a collection,
@@ -230,11 +240,11 @@ def measure_missing(cells: Sequence[MemoryCell], *, until_s: float | None, say: 
     todo = [cell for cell in cells if cell.name not in done]
     if not todo:
         return
-    with _bench() as measure:
+    with probe_bench() as place_of:
         for number, cell in enumerate(todo, start=1):
             if until_s is not None and time.monotonic() > until_s:
                 return
-            row = measure(cell)
+            row = _row(cell, *run_tool("memory probe", probe_command(cell, place_of(cell))))
             with file.open("ab") as rows:
                 rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
             say(
@@ -249,26 +259,25 @@ def read_rows(file: Path) -> list[MemoryRow]:
 
 
 @contextmanager
-def _bench() -> Iterator[Callable[[MemoryCell], MemoryRow]]:
-    """Boots one broker, compiles the probe, and yields what measures a cell there."""
+def probe_bench() -> Iterator[Callable[[MemoryCell], ProbePlace]]:
+    """Boots one broker, compiles the probe, and yields what makes the backlog of a cell there, once."""
     topics: dict[tuple[str, str], str] = {}
     with (
         tempfile.TemporaryDirectory(prefix="kafka-trial-probe-") as classes,
         process_cluster(DEFAULT_VERSION, brokers=1, lanes=1, heap_mib=BROKER_HEAP_MIB) as cluster,
         Admin(cluster.observer_bootstrap) as admin,
     ):
-        _compile(Path(classes))
-        empty = _topic(admin)
+        compile_probe(Path(classes))
+        empty = make_topic(admin)
 
-        def measure(cell: MemoryCell) -> MemoryRow:
-            place = cell.size, cell.content
-            if place not in topics:
-                topics[place] = _topic(admin)
-                _fill(cluster.observer_bootstrap, topics[place], cell)
-            command = _probe(cell, Path(classes), cluster.observer_bootstrap, empty, topics[place])
-            return _row(cell, *run_tool("memory probe", command))
+        def place_of(cell: MemoryCell) -> ProbePlace:
+            backlog = cell.size, cell.content
+            if backlog not in topics:
+                topics[backlog] = make_topic(admin)
+                fill_topic(cluster.observer_bootstrap, topics[backlog], cell)
+            return ProbePlace(Path(classes), cluster.observer_bootstrap, empty, topics[backlog])
 
-        yield measure
+        yield place_of
 
 
 def _row(cell: MemoryCell, status: int, said: str) -> MemoryRow:
@@ -293,18 +302,20 @@ def _row(cell: MemoryCell, status: int, said: str) -> MemoryRow:
     return MemoryRow(**about, **measured)
 
 
-def _probe(cell: MemoryCell, classes: Path, bootstrap: str, empty: str, full: str) -> list[str]:
-    """Returns the command of a probe."""
+def probe_command(cell: MemoryCell, place: ProbePlace, *, jvm: Sequence[str] = JVM, idle: bool = False) -> list[str]:
+    """Returns the command of a probe; of an idle one, which takes nothing."""
+    full, take_bytes = (place.empty, 0) if idle else (place.full, drained_bytes(cell))
     if cell.library == LIBRDKAFKA:
-        asked = {"bootstrap": bootstrap, "empty": empty, "full": full, "partitions": PARTITIONS}
-        asked |= {"take_bytes": drained_bytes(cell), "settings": dict(cell.settings)}
+        asked = {"bootstrap": place.bootstrap, "empty": place.empty, "full": full, "partitions": PARTITIONS}
+        asked |= {"take_bytes": take_bytes, "settings": dict(cell.settings)}
         return [sys.executable, str(PROBES / "memory_probe.py"), json.dumps(asked)]
-    java = [str(find_java()), *JVM, "-cp", f"{classes}:{class_path(DEFAULT_VERSION)}", "MemoryProbe"]
+    java = [str(find_java()), *jvm, "-cp", f"{place.classes}:{class_path(DEFAULT_VERSION)}", "MemoryProbe"]
     settings = [f"{name}={value}" for name, value in cell.settings.items()]
-    return [*java, bootstrap, empty, full, str(PARTITIONS), str(drained_bytes(cell)), *settings]
+    return [*java, place.bootstrap, place.empty, full, str(PARTITIONS), str(take_bytes), *settings]
 
 
-def _compile(classes: Path) -> None:
+def compile_probe(classes: Path) -> None:
+    """Compiles Java's probe into a folder."""
     compiler = find_java().resolve().with_name("javac")
     if not compiler.exists():
         raise StartError(f"there is no {compiler} to compile the probe with: set JAVA_HOME to a JDK")
@@ -314,14 +325,15 @@ def _compile(classes: Path) -> None:
         raise StartError(f"javac ended with {status}: {said[-2000:]}")
 
 
-def _topic(admin: Admin) -> str:
+def make_topic(admin: Admin) -> str:
+    """Makes a topic for large records, and returns its name."""
     name = f"large-{secrets.token_hex(4)}"
     configs = {"max.message.bytes": str(RECORD_BYTES_MAX), "min.insync.replicas": "1"}
     admin.create_topic(name, partitions=PARTITIONS, replication_factor=1, configs=configs)
     return name
 
 
-def _fill(bootstrap: str, topic: str, cell: MemoryCell) -> None:
+def fill_topic(bootstrap: str, topic: str, cell: MemoryCell) -> None:
     """Sends the backlog of a cell, the same to each partition in turn."""
     settings = {"bootstrap.servers": bootstrap, "message.max.bytes": RECORD_BYTES_MAX, "linger.ms": 5}
     producer = Producer(settings | ({} if cell.content == PLAIN else {"compression.type": CODEC}))

@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
-from lab.cases import large_records, refusing_hops
+from lab.cases import large_records, memory_limits, refusing_hops
 from lab.cases.large_records import (
     AGREES,
     CASE,
@@ -24,6 +24,7 @@ from lab.cases.large_records import (
     ZEROS,
     MemoryRow,
 )
+from lab.cases.memory_limits import HALF, ROOM, LimitRow, bounded_bytes, limit_cells
 from lab.cases.plots import plot, shown
 from lab.cases.refusing_hops import HopRow
 from lab.repository import reports_folder
@@ -38,23 +39,24 @@ CONTENTS: Final = {PLAIN: "not compressed", large_records.TEXT: "gzip, text", ZE
 
 
 def write_page() -> int:
-    """Writes page and plot of the rows there are; 1 where a prediction is off, or a hop is not the one named."""
+    """Writes page and plot of the rows there are; 1 where a prediction is off, a member did not end so, or a hop is not the one named."""
     reports = reports_folder()
     memory = _newest_memory(large_records.read_rows(reports / large_records.ROWS_NAME))
     hops = _newest_hops(refusing_hops.read_rows(reports / refusing_hops.ROWS_NAME))
+    limits = _newest_limits(memory_limits.read_rows(reports / memory_limits.ROWS_NAME))
     folder = reports.parent / "docs" / "cases"
     folder.mkdir(exist_ok=True)
     _draw(memory)
-    (folder / PAGE_NAME).write_text(page(memory, hops))
-    off = any(row.verdict == OFF for row in memory) or not all(row.agrees for row in hops)
-    return FAIL if off else PASS
+    (folder / PAGE_NAME).write_text(page(memory, limits, hops))
+    agree = [*(row.verdict != OFF for row in memory), *(row.agrees for row in limits), *(row.agrees for row in hops)]
+    return PASS if all(agree) else FAIL
 
 
-def page(memory: Sequence[MemoryRow], hops: Sequence[HopRow]) -> str:
+def page(memory: Sequence[MemoryRow], limits: Sequence[LimitRow], hops: Sequence[HopRow]) -> str:
     """Returns the page of the rows."""
     ladder = [row for row in memory if row.content == PLAIN]
     parts = [HEAD.read_text(), _summary(ladder), *(_of_library(ladder, library) for library in LIBRARIES)]
-    parts += [_cures(memory), _hops(hops), _measured(memory, hops)]
+    parts += [_limits(limits), _cures(memory), _hops(hops), _measured(memory, limits, hops)]
     return "\n".join(parts)
 
 
@@ -71,6 +73,13 @@ def _newest_memory(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
         own = [row for row in own if row.verdict != NOT_MEASURED]
         shown_rows += sorted((row for row in own if row.digest == own[-1].digest), key=lambda row: row.held_bytes)[-1:]
     return shown_rows
+
+
+def _newest_limits(rows: Sequence[LimitRow]) -> list[LimitRow]:
+    """Returns the newest row of each cell whose prediction is still that of today, in the order of the ladder."""
+    named = {row.cell: row for row in rows}
+    cells = [cell for cell in limit_cells() if cell.name in named]
+    return [named[cell.name] for cell in cells if named[cell.name].predicted_bytes == bounded_bytes(cell.rung)]
 
 
 def _newest_hops(rows: Sequence[HopRow]) -> list[HopRow]:
@@ -127,6 +136,31 @@ def _told(row: MemoryRow | None) -> str:
     return figures + {AGREES: "", OFF: " **off**", TOO_SMALL: f" ({TOO_SMALL})"}[row.verdict]
 
 
+def _limits(rows: Sequence[LimitRow]) -> str:
+    """What became of members under a limit of memory."""
+    table = [["records", "of", "settings", "predicted, MB", "idle base, MB", f"with {ROOM:.0%}", f"with {HALF:.0%}"]]
+    for first in [row for row in rows if row.share == ROOM]:
+        _, size, library, level, _ = first.cell.split("/")
+        rung = first.cell.rpartition("/")[0]
+        ends = [next((row for row in rows if row.cell == f"{rung}/{share:.0%}"), None) for share in (ROOM, HALF)]
+        figures = [f"{first.predicted_bytes / MB:.1f}", f"{first.base_bytes / MB:.1f}"]
+        table.append([size, library, _settings(library, level), *figures, *map(_ended, ends)])
+    agree = sum(row.agrees for row in rows)
+    said = (
+        f"The same members under a limit: their idle base, and {ROOM:.0%} of what is predicted, or {HALF:.0%}. "
+        "Of librdkafka it is the limit of a control group, beyond which the kernel kills (`oom-killed`, by the group's "
+        "own count of kills, and status -9); of Java that of the heap (`-Xmx`), where predicted is what is in it. Who "
+        f"lives has taken the whole backlog. In brackets: the limit in MB. {agree} of {len(rows)} ended as predicted."
+    )
+    return "\n".join(["## Under a limit of memory", "", said, "", *_table(table), ""])
+
+
+def _ended(row: LimitRow | None) -> str:
+    if row is None:
+        return "-"
+    return f"{row.outcome} ({row.limit_bytes / MB:.1f})" + ("" if row.agrees else f" **off**: {row.expected} expected")
+
+
 def _cures(rows: Sequence[MemoryRow]) -> str:
     """What the cures leave of the memory that large records take, and what compression does to it."""
     table = [["records", "of", "settings", "what is in them", "ratio", "MB measured / predicted", "idle base, MB"]]
@@ -163,11 +197,12 @@ def _table(rows: Iterable[Sequence[str]]) -> list[str]:
     return [head, "|" + " --- |" * (head.count("|") - 1), *rest]
 
 
-def _measured(memory: Sequence[MemoryRow], hops: Sequence[HopRow]) -> str:
-    commits = ", ".join(dict.fromkeys([*(row.commit for row in memory), *(row.commit for row in hops)]))
-    versions = ", ".join(sorted({*(row.kafka for row in memory), *(row.kafka for row in hops)}))
+def _measured(memory: Sequence[MemoryRow], limits: Sequence[LimitRow], hops: Sequence[HopRow]) -> str:
+    rows: list[MemoryRow | LimitRow | HopRow] = [*memory, *limits, *hops]
+    commits, versions = ", ".join(dict.fromkeys(row.commit for row in rows)), ", ".join(sorted({r.kafka for r in rows}))
     return (
-        f"{len(memory)} measurements of memory and {len(hops)} of hops on Kafka {versions}, measured at {commits}. "
-        f"Made by `make cases ARGS='--case {CASE}'` of the rows in `reports/{large_records.ROWS_NAME}` and "
+        f"{len(memory)} measurements of memory, {len(limits)} members under a limit and {len(hops)} hops on Kafka "
+        f"{versions}, measured at {commits}. Made by `make cases ARGS='--case {CASE}'` of the rows in "
+        f"`reports/{large_records.ROWS_NAME}`, `reports/{memory_limits.ROWS_NAME}` and "
         f"`reports/{refusing_hops.ROWS_NAME}`, and of nothing else.\n"
     )
