@@ -125,7 +125,7 @@ def limit(*, share: float = ROOM) -> LimitRow:
 def test_the_page_is_made_of_the_rows() -> None:
     """Measured over predicted, what is off in bold, and the hops with the bytes around their limits."""
     rows = [row(50 * MB, 55 * MB), replace(row(50 * MB, 90 * MB), cell="5MB/java/default")]
-    made = page(rows, [limit(), limit(share=0.5)], [hop(), hop(refused_by="another")])
+    made = page(rows, [limit(), limit(share=0.5)], [], [hop(), hop(refused_by="another")])
     assert "| 1MB | 55.0 / 50.0 | - | - |" in made
     assert "| 5MB | 90.0 / 50.0 **off** | - | - |" in made
     assert "2 measurements; 1 agree" in made

@@ -12,6 +12,7 @@ from kafka_trial.trial.console import Console
 from lab.cases import (
     blocking_turns,
     blocking_turns_page,
+    large_record_cures,
     large_records,
     large_records_page,
     memory_limits,
@@ -87,6 +88,8 @@ def _try_large(options: argparse.Namespace, until_s: float | None, console: Cons
     large_records.measure_missing(cells, until_s=until_s, say=console.say)
     limits = [cell for cell in memory_limits.limit_cells() if cell.name.startswith(begins)]
     memory_limits.measure_missing(limits, until_s=until_s, say=console.say)
+    cures = [cell for cell in large_record_cures.CELLS if cell.name.startswith(begins)]
+    large_record_cures.try_missing(cures, until_s=until_s, say=console.say)
 
 
 def _again(name: str, seed: int) -> int:
