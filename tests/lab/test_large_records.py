@@ -21,7 +21,7 @@ from lab.cases.large_records import (
     verdict_of,
 )
 from lab.cases.large_records_page import page
-from lab.cases.memory_limits import LIVES, OOM_KILLED, ROOM, LimitRow
+from lab.cases.memory_limits import OOM_KILLED, ROOM, SURVIVES, LimitRow
 from lab.cases.refusing_hops import CELLS, STORED, HopCell, HopRow, refusing
 from lab.cases.refusing_hops import predicted as predicted_hop
 
@@ -114,11 +114,17 @@ def test_a_way_is_as_narrow_as_its_hop() -> None:
 def limit(*, share: float = ROOM) -> LimitRow:
     """A member that lived, with 50 MB predicted over 30: with half of them it should not have."""
     name = f"limit/1MB/{LIBRDKAFKA}/small/{share:.0%}"
-    expected = LIVES if share == ROOM else OOM_KILLED
+    expected = SURVIVES if share == ROOM else OOM_KILLED
     about = {"library": LIBRDKAFKA, "base_bytes": 30 * MB, "peak_bytes": 60 * MB, "kernel_kills": 0, "status": 0}
     limit_bytes = 30 * MB + int(share * 50 * MB)
     return LimitRow(
-        name, share=share, predicted_bytes=50 * MB, limit_bytes=limit_bytes, outcome=LIVES, expected=expected, **about
+        name,
+        share=share,
+        predicted_bytes=50 * MB,
+        limit_bytes=limit_bytes,
+        outcome=SURVIVES,
+        expected=expected,
+        **about,
     )
 
 

@@ -15,10 +15,10 @@ from lab.cases.memory_group import kills_told, memory_group
 from lab.cases.memory_limits import (
     HALF,
     HEAP_FULL,
-    LIVES,
     NOT_TOLD,
     OOM_KILLED,
     ROOM,
+    SURVIVES,
     LimitCell,
     bounded_bytes,
     limit_cells,
@@ -33,7 +33,7 @@ TAKES = "print(len(bytearray(b'x') * {}))"
 @pytest.mark.parametrize(
     ("status", "kills", "said", "taken_all", "outcome"),
     [
-        (0, 0, "", True, LIVES),
+        (0, 0, "", True, SURVIVES),
         (0, 0, "", False, NOT_TOLD),  # it stopped before the end of the backlog
         (0, 1, "", True, NOT_TOLD),  # the kernel killed another process of its
         (-9, 1, "", False, OOM_KILLED),
@@ -56,7 +56,7 @@ def test_with_room_it_is_to_live_and_with_half_to_die() -> None:
     assert len({cell.name for cell in cells}) == len(cells) == 3 * 2 * 2 * 2
     rungs = MemoryCell("1MB", LIBRDKAFKA, "default"), MemoryCell("1MB", JAVA, "default")
     ends = [LimitCell(rung, share).expected for rung in rungs for share in (ROOM, HALF)]
-    assert ends == [LIVES, OOM_KILLED, LIVES, HEAP_FULL]
+    assert ends == [SURVIVES, OOM_KILLED, SURVIVES, HEAP_FULL]
 
 
 def test_a_heap_has_what_is_predicted_in_it() -> None:

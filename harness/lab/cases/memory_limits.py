@@ -36,7 +36,7 @@ OUTSIDE: Final = "outside of the heap"  # preflight's name for what -Xmx does no
 # Large arrays go to the old generation: it has nine tenths of the heap.
 JVM: Final = (*(word for word in large_records.JVM if not word.startswith("-Xmx")), "-XX:NewRatio=8")
 EXITS_OUT_OF_MEMORY: Final = 3  # of -XX:+ExitOnOutOfMemoryError
-LIVES, OOM_KILLED, HEAP_FULL, NOT_TOLD = "lives", "oom-killed", "OutOfMemoryError", "not told"
+SURVIVES, OOM_KILLED, HEAP_FULL, NOT_TOLD = "lives", "oom-killed", "OutOfMemoryError", "not told"
 ENDS: Final = {LIBRDKAFKA: OOM_KILLED, JAVA: HEAP_FULL}
 
 
@@ -55,7 +55,7 @@ class LimitCell:
     @property
     def expected(self) -> str:
         """What becomes of it where the prediction holds."""
-        return LIVES if self.share >= ROOM else ENDS[self.rung.library]
+        return SURVIVES if self.share >= ROOM else ENDS[self.rung.library]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def bounded_bytes(rung: MemoryCell) -> int:
 def outcome_of(status: int, kernel_kills: int, said: str, *, taken_all: bool) -> str:
     """Tells what became of a member: only who took the whole backlog lives, only the kernel counts its kills."""
     if status == 0 and taken_all and not kernel_kills:
-        return LIVES
+        return SURVIVES
     if status == -9 and kernel_kills:
         return OOM_KILLED
     return HEAP_FULL if status == EXITS_OUT_OF_MEMORY and HEAP_FULL in said else NOT_TOLD
@@ -178,7 +178,7 @@ def _tried(cell: LimitCell, place: ProbePlace, base_bytes: int) -> LimitRow:
             status=status,
             outcome=outcome,
             expected=cell.expected,
-            said="" if outcome == LIVES else said.strip()[-300:],
+            said="" if outcome == SURVIVES else said.strip()[-300:],
             digest=digest(),
             commit=git_revision(),
         )
