@@ -46,8 +46,16 @@ class Arena:
 
 @contextmanager
 def group_at_work(
-    cluster: Cluster, admin: Admin, child_processes: ChildProcesses, place: Path, lanes: Sequence[Lane], load_lane: Lane
+    cluster: Cluster,
+    admin: Admin,
+    child_processes: ChildProcesses,
+    place: Path,
+    lanes: Sequence[Lane],
+    load_lane: Lane,
+    *,
+    consumer: Path = CONSUMER,
 ) -> Iterator[FaultContext]:
+    """Starts a group on as many lanes as there are but the spare one, its load and the witness of the offsets log."""
     topic = group_name = f"{cluster.name}-{place.name}"
     folder: RunFolder = create_run_folder(place, "bites", "nemesis-target")
     members = max(1, len(lanes) - SPARE)
@@ -61,7 +69,7 @@ def group_at_work(
         witness.ready()
         group = stack.enter_context(
             process_group(
-                spec_from_toml(CONSUMER), launch_context, child_processes=child_processes, lanes=lanes, folder=folder
+                spec_from_toml(consumer), launch_context, child_processes=child_processes, lanes=lanes, folder=folder
             )
         )
         thread_group = stack.enter_context(ThreadGroup(f"load of {topic}"))

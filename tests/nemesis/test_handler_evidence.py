@@ -83,6 +83,7 @@ def stay(
     [
         ([stay()], True, "the poll interval of 10 s expired: m0 left"),
         ([MemberStay("m0", True, 0, kept_ns=9 * S, removed_ns=10 * S)], True, "m0 was removed"),
+        ([MemberStay("m0", True, 0, 9 * S, left_ns=10 * S + 1, removed_ns=10 * S)], True, "m0 left"),
         ([stay(), stay(out_s=None)], False, "m0 stayed in its group: it polls while its handler waits"),
         ([stay(out_s=5.1)], False, "m0 was out of its group after 4.9 s of waiting"),
         ([stay(out_s=5.2)], True, "expired"),
