@@ -31,7 +31,6 @@ MEMBERS, FOR_S = 2, 1.2
 CELLS: Mapping[str, Mapping[str, Any]] = {
     "end-leaves": {"api": "EndTxn", "where": "before", "nth": 2},
     "end-answered": {"api": "EndTxn", "where": "after"},
-    "offsets-leave": {"api": "TxnOffsetCommit", "where": "before"},
 }
 
 
