@@ -111,6 +111,8 @@ EXCEPTIONS = {
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
     "--alluredir allure": "the same suites; test_pytest_plugin.py and tests/report/test_allure.py run literal "
     "trials with these options",
+    "kafka-trial run references.toml --consumer claim-check.toml": "`make cases` measures it: a row of "
+    "reports/large_record_cures.jsonl; test_the_files_of_a_case_are_there reads its files",
     "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
     "tests/report/test_allure.py runs that of its lock file",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
