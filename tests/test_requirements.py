@@ -22,6 +22,7 @@ OF_THE_MACHINE = {
     "tests/audit/test_sink_table.py",
     "tests/kafka_protocol/test_requests_cluster.py",
     "tests/lab/scale/test_campaign.py",
+    "tests/lab/test_memory_limits.py",
     "tests/live/test_hard_ground.py",
     "tests/live/test_sample.py",
     "tests/trial/test_stall_prevention.py",
