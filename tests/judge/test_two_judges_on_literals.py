@@ -33,6 +33,7 @@ from histories import (
     lost,
     measured,
     on,
+    own_time,
     owner,
     processed,
     revoked,
@@ -89,6 +90,13 @@ def test_what_was_done_in_an_ownership_epoch_before_was_done() -> None:
     again: Lines = [assigned("m0"), delivered("m0", 0), commit("m0", 1), processed("m0", 0)]
     assert both("commit-ahead", [*before, *again], records=1) == ([], 0)
     assert both("commit-ahead", again, records=1) == ([1], 0)
+
+
+def test_a_commit_before_anybody_was_known_to_own_the_partition_is_open() -> None:
+    """It is known who made it; not, who owned the partition there. Where nobody ever did, there is nothing to ask."""
+    early: Lines = [committed(1, by="m0"), *handled("m0", 0)]
+    assert both("zombie-commit", [*early, owner("m0")], records=1) == ([], 1)
+    assert both("zombie-commit", early, records=1) == ([], 0)
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------
@@ -154,6 +162,17 @@ def test_whoever_only_says_that_it_had_a_record_did_not_read_it(fetches: Lines, 
     """Record 0 expired, and a line that no fetch bears out does not make it one that was read."""
     lines = [*EXPIRED, *fetches, after(1), *handled("m0", 0, 1), log_start(1)]
     assert both("overtaken", lines, control={0: None}) == (ranges, 0)
+
+
+JUMPED: Lines = [assigned("m0"), *handled("m0", 0, 2), revoked("m0", 0), after(2)]
+
+
+@pytest.mark.parametrize(("written_before_s", "skipped"), [(1.8, []), (0.0, [1])], ids=["in time", "too late"])
+def test_an_output_is_as_old_as_its_broker_says(written_before_s: float, skipped: list[int]) -> None:
+    """In a transaction too: it is read when that has ended, and was written while the member had the partition."""
+    output = own_time(effect(1, topic="out", partition=0, offset=5), written_before_s)
+    in_transactions = SETTINGS | {"progress": "transaction", "sink": "topic"}
+    assert both("poll-skip", [*JUMPED, output], in_transactions, records=3) == (skipped, 0)
 
 
 # --- order -----------------------------------------------------------------------------------------------------------

@@ -10,9 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
+from kafka_trial import registry
 from kafka_trial.history.store import RunFolder
 from lab.cases import blocking_turns_page, plots, timelines
 from lab.cases.blocking_turns import (
+    CASE,
+    DRAWN,
     ROWS_NAME,
     BlockingTurnsCell,
     BlockingTurnsRow,
@@ -30,6 +33,7 @@ from lab.cases.blocking_turns_figures import (
     predicted_rate_per_s,
 )
 from lab.cases.blocking_turns_page import page
+from lab.repository import reports_folder
 
 SECOND = 1_000_000_000
 SLOW = Knobs(records_per_fetch=1, timeout_s=1.0, empty_partitions=1, service_s=0.25)
@@ -288,3 +292,10 @@ def test_the_page_is_written_with_a_plot_of_each_knob(tmp_path: Path, monkeypatc
     assert (tmp_path / "docs/cases/1.md").read_text() == page(rows)
     drawn = sorted(file.name for file in (tmp_path / "docs/cases/plots").iterdir())
     assert drawn == ["1-empty-partitions.svg", "1-records-per-fetch.svg", "1-timeout.svg"]
+
+
+def test_the_page_is_that_of_the_stored_rows() -> None:
+    """Nobody has written into it by hand, and no row came after it."""
+    curves = [row for cell in DRAWN if (row := timelines.newest_timeline(CASE, cell)) is not None]
+    written = registry.CHECKOUT / "docs" / "cases" / blocking_turns_page.PAGE_NAME
+    assert written.read_text() == page(read_rows(reports_folder() / ROWS_NAME), curves)

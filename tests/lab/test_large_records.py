@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_trial import registry
 from kafka_trial.preflight.answer import name_of
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from lab.cases.large_records import (
@@ -20,7 +21,7 @@ from lab.cases.large_records import (
     predicted,
     verdict_of,
 )
-from lab.cases.large_records_page import page
+from lab.cases.large_records_page import PAGE_NAME, page, stored_rows
 from lab.cases.memory_limits import OOM_KILLED, ROOM, SURVIVES, LimitRow
 from lab.cases.refusing_hops import CELLS, STORED, HopCell, HopRow, refusing
 from lab.cases.refusing_hops import predicted as predicted_hop
@@ -138,3 +139,8 @@ def test_the_page_is_made_of_the_rows() -> None:
     assert "| 50.0 | 30.0 | lives (95.0) | lives (55.0) **off**: oom-killed expected |" in made
     assert f"| {HOP} | librdkafka | 99 | 100 | 1 | yes |" in made
     assert f"| {HOP} | librdkafka | 99 | 100 | 1 | **no**: another |" in made
+
+
+def test_the_page_is_that_of_the_stored_rows() -> None:
+    """Nobody has written into it by hand, and no row came after it."""
+    assert (registry.CHECKOUT / "docs" / "cases" / PAGE_NAME).read_text() == page(*stored_rows())

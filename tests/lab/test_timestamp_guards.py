@@ -9,18 +9,28 @@ import pytest
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event
+from kafka_trial.history.store import Follower
+from kafka_trial.workload.send_log import SendLog
+from kafka_trial.workload.workload import Op
 from lab.cases.crash_page import page_of
-from lab.cases.timestamp_guards import GUARDS, GuardRow, append_row, at_once, read_rows, request_of, standing
+from lab.cases.row_files import append_row
+from lab.cases.timestamp_guards import GUARDS, GuardRow, at_once, read_rows, request_of, standing
 
 ROW = GuardRow("guard-racy", 5, 9, 3, "fail", ("stale-state",), "", "d0", {"kafka": "4.3.1"}, "abc1234")
 
 
-def handled(*spans: tuple[str, int, int, int]) -> list[Event]:
-    """Three records, of partition 0 to 2: the first two of entity a. Handlers: member, partition, from and until."""
-    events = [
-        Event("workload", number, 0, "send", partition=number, offset=0, outcome="ok", details={"entity": entity})
-        for number, entity in enumerate("aab")
-    ]
+def handled(history: Path, *spans: tuple[str, int, int, int]) -> list[Event]:
+    """Three records, of partition 0 to 2, as the workload writes them down: the first two of entity a.
+
+    Handlers: member, partition, from and until."""
+    log = SendLog(history, "orders")
+    for number, entity in enumerate("aab"):
+        op = Op(f"r{number}", number, None, number, 20, 0.0, "opening_burst", entity=entity)
+        send = log.invoke(op, size_bytes=20, checksum=0)
+        log.acknowledged(send, number, 0)
+    log.write()
+    events = list(Follower(history, log.path.name).new_events())
+    log.close()
     for member, partition, began_ns, ended_ns in spans:
         for kind, time_ns in (("delivered", began_ns), ("processed", ended_ns)):
             events.append(Event(f"consumer-{member}-0", len(events), time_ns, kind, partition=partition, offset=0))
@@ -36,9 +46,9 @@ def handled(*spans: tuple[str, int, int, int]) -> list[Event]:
         ([("m0", 0, 1, 5), ("m1", 2, 4, 8)], 0),  # of two entities
     ],
 )
-def test_pairs_in_two_hands_are_counted(spans: list[tuple[str, int, int, int]], pairs: int) -> None:
+def test_pairs_in_two_hands_are_counted(spans: list[tuple[str, int, int, int]], pairs: int, tmp_path: Path) -> None:
     """Records of one entity, two members, at one time."""
-    assert at_once(handled(*spans)) == pairs
+    assert at_once(handled(tmp_path, *spans)) == pairs
 
 
 def test_rows_are_kept_and_the_last_that_proves_something_stands(tmp_path: Path) -> None:

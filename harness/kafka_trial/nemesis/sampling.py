@@ -183,9 +183,8 @@ class GroupFold:
         self._records = 0
         self._sessions_ms: dict[str, int] = {}
         self._rebalances_ms: dict[str, int] = {}  # clients tell their poll interval as the time for a rebalance
-        self.removed_wall_ns: dict[
-            str, int
-        ] = {}  # when the coordinator wrote the group down without them, the last time
+        # When the coordinator wrote the group down without each of these, the last time.
+        self.removed_wall_ns: dict[str, int] = {}
         self.commits = 0
 
     def look(self) -> GroupSnapshot:

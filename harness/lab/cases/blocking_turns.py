@@ -10,11 +10,9 @@ from __future__ import annotations
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from kafka_trial import registry
 from kafka_trial.consumers.patched_consumer import merged_text
@@ -26,6 +24,7 @@ from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.blocking_turns_figures import Figures, Knobs, figures_of, predicted_drain_s, predicted_rate_per_s
+from lab.cases.row_files import append_row, rows_in
 from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
 
@@ -192,8 +191,7 @@ def try_missing(
         tried = session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s)
         for number, (request, outcome) in enumerate(tried, start=1):
             row = row_of(asked[request], predicted[asked[request]], outcome)
-            with file.open("ab") as rows:
-                rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+            append_row(file, row)
             if isinstance(outcome, Trialed) and row.cell in DRAWN:
                 append_timeline(timeline_row(outcome.folder, case=CASE, cell=row.cell, seed=row.seed, anomaly=BLOCKED))
             say(f"{number}/{len(asked)} {told(row)}")
@@ -250,9 +248,8 @@ def told(row: BlockingTurnsRow) -> str:
 
 
 def read_rows(file: Path) -> list[BlockingTurnsRow]:
-    """Returns the rows of a file, the oldest first; none where there is no file. A torn last line is left out."""
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-    return [_of_table(orjson.loads(line)) for line in lines]
+    """Returns the rows of a file, see `row_files.py`."""
+    return rows_in(file, _of_table)
 
 
 def _of_table(table: Mapping[str, Any]) -> BlockingTurnsRow:

@@ -28,7 +28,8 @@ from lab.calibration.campaign import LANES_EACH
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.crash_matrix import Cell
 from lab.cases.crash_proof import Proof, effects_left, prove
-from lab.cases.crash_rows import ROWS_NAME, CrashRow, append_row, read_rows
+from lab.cases.crash_rows import ROWS_NAME, CrashRow, read_rows
+from lab.cases.row_files import append_row
 from lab.repository import git_revision, reports_folder
 
 RUNS = Path("trial-runs") / "cases"

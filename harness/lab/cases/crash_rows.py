@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import orjson
-
-from kafka_trial.errors import InputError
 from lab.cases.crash_matrix import FROZEN, POINTS
 from lab.cases.crash_proof import Proof
+from lab.cases.row_files import rows_in
 
 ROWS_NAME = "cases.jsonl"
 CASE = 2
@@ -97,24 +96,12 @@ def weakest(guarantees: Sequence[str]) -> str:
 
 
 def read_rows(file: Path) -> list[CrashRow]:
-    """Returns the rows of the crash matrix, oldest first; none where there is no file. Other cases' are left out.
-
-    Raises:
-        InputError: a line is no row.
-    """
-    rows = []
-    for number, line in enumerate(file.read_bytes().splitlines() if file.exists() else (), start=1):
-        try:
-            table = orjson.loads(line)
-            if table["case"] == CASE:
-                lists = {name: tuple(table[name]) for name in ("violations", "raw")}
-                rows.append(CrashRow(**{**table, **lists, "proof": Proof(**table["proof"])}))
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{file}:{number}", f"expected a row of `make cases`, seen {line[:80]!r}") from error
-    return rows
+    """Returns the rows of the crash matrix, see `row_files.py`. Other cases' are left out."""
+    return [row for row in rows_in(file, _of_table) if row is not None]
 
 
-def append_row(file: Path, row: CrashRow) -> None:
-    """Adds one row."""
-    with file.open("ab") as out:
-        out.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+def _of_table(table: dict[str, Any]) -> CrashRow | None:
+    if table["case"] != CASE:
+        return None
+    lists = {name: tuple(table[name]) for name in ("violations", "raw")}
+    return CrashRow(**{**table, **lists, "proof": Proof(**table["proof"])})

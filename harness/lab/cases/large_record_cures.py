@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
@@ -25,6 +23,7 @@ from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.large_records import PLAIN, value_of
+from lab.cases.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
 
 ROWS_NAME: Final = "large_record_cures.jsonl"
@@ -115,8 +114,7 @@ def try_missing(wanted: Sequence[CureCell], *, until_s: float | None, say: Calla
     with Session(console=Console(quiet=True), lanes=LANES) as session:
         for request, outcome in session.try_many(list(asked), side_by_side=1, until_s=until_s):
             row = row_of(asked[request], outcome)
-            with file.open("ab") as rows:
-                rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+            append_row(file, row)
             say(f"{row.cell}: {', '.join([row.verdict, *row.violations, *row.reasons])}; {row.drained}")
 
 
@@ -167,9 +165,8 @@ def drained_of(folder: RunFolder, cell: CureCell) -> Drained:
 
 
 def read_rows(file: Path) -> list[CureRow]:
-    """Returns the rows of a file, the oldest first; none where there is no file. A torn last line is left out."""
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-    return [_of_table(orjson.loads(line)) for line in lines]
+    """Returns the rows of a file, see `row_files.py`."""
+    return rows_in(file, _of_table)
 
 
 Place = tuple[int | None, int | None]

@@ -42,17 +42,24 @@ CONTENTS: Final = {PLAIN: "not compressed", large_records.TEXT: "gzip, text", ZE
 
 def write_page() -> int:
     """Writes page and plot of the rows there are; 1 where memory, an end under a limit or a hop is not as predicted."""
-    reports = reports_folder()
-    memory = _newest_memory(large_records.read_rows(reports / large_records.ROWS_NAME))
-    hops = _newest_hops(refusing_hops.read_rows(reports / refusing_hops.ROWS_NAME))
-    limits = _newest_limits(memory_limits.read_rows(reports / memory_limits.ROWS_NAME))
-    cures = _newest_cures(large_record_cures.read_rows(reports / large_record_cures.ROWS_NAME))
-    folder = reports.parent / "docs" / "cases"
+    memory, limits, cures, hops = stored_rows()
+    folder = reports_folder().parent / "docs" / "cases"
     folder.mkdir(exist_ok=True)
     _draw(memory)
     (folder / PAGE_NAME).write_text(page(memory, limits, cures, hops))
     agree = [*(row.verdict != OFF for row in memory), *(row.agrees for row in limits), *(row.agrees for row in hops)]
     return PASS if all(agree) else FAIL
+
+
+def stored_rows() -> tuple[list[MemoryRow], list[LimitRow], list[CureRow], list[HopRow]]:
+    """Returns the rows that stand on the page, as `page` takes them."""
+    reports = reports_folder()
+    return (
+        _newest_memory(large_records.read_rows(reports / large_records.ROWS_NAME)),
+        _newest_limits(memory_limits.read_rows(reports / memory_limits.ROWS_NAME)),
+        _newest_cures(large_record_cures.read_rows(reports / large_record_cures.ROWS_NAME)),
+        _newest_hops(refusing_hops.read_rows(reports / refusing_hops.ROWS_NAME)),
+    )
 
 
 def page(

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.trial.console import Console
@@ -22,6 +20,7 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
+from lab.cases.row_files import append_row, rows_in
 from lab.cases.stuck_partition_figures import figures_of
 from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
@@ -168,8 +167,7 @@ def try_missing(
         tried = session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s)
         for number, (request, outcome) in enumerate(tried, start=1):
             row = _row(asked[request], outcome)
-            with file.open("ab") as rows:
-                rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+            append_row(file, row)
             if isinstance(outcome, Trialed) and asked[request].name in DRAWN and row.seed == SEEDS[0] and row.told:
                 append_timeline(
                     timeline_row(
@@ -181,9 +179,8 @@ def try_missing(
 
 
 def read_rows(file: Path) -> list[StuckPartitionRow]:
-    """Returns the rows of a file, the oldest first; none where there is no file. A torn last line is left out."""
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-    return [_of_table(orjson.loads(line)) for line in lines]
+    """Returns the rows of a file, see `row_files.py`."""
+    return rows_in(file, _of_table)
 
 
 def _of_table(table: dict[str, Any]) -> StuckPartitionRow:

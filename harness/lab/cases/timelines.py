@@ -19,6 +19,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.report.partition_timeline import PartitionLag, PartitionTimeline
 from kafka_trial.report.timeline import Timeline, read_timeline
 from lab.cases.plots import plots
+from lab.cases.row_files import append_row
 from lab.repository import git_revision, reports_folder
 
 ROWS_NAME: Final = "case_timelines.jsonl"
@@ -80,8 +81,7 @@ def timeline_row(folder: RunFolder, *, case: int, cell: str, seed: int, anomaly:
 
 def append_timeline(row: TimelineRow, file: Path | None = None) -> None:
     """Adds one row to the file of timelines."""
-    with (file or reports_folder() / ROWS_NAME).open("ab") as out:
-        out.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    append_row(file or reports_folder() / ROWS_NAME, row)
 
 
 def newest_timeline(case: int, cell: str, file: Path | None = None) -> TimelineRow | None:

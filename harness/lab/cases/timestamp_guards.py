@@ -11,15 +11,13 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.errors import InputError, KafkaTrialError
+from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.event import Event
 from kafka_trial.scenario import Burst, Load, Scenario, scenario_to_table
 from kafka_trial.trial.console import Console
@@ -27,6 +25,7 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.crash_campaign import RUNS, consumer_digest, text_digest
+from lab.cases.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
 
 ROWS_NAME: Final = "timestamp_guards.jsonl"
@@ -131,15 +130,22 @@ def row_of(guard: Guard, outcome: Trialed, *, seed: int = SEED) -> GuardRow:
 def at_once(events: Iterable[Event]) -> int:
     """Returns how many pairs of records of one entity were with two members at one time, by when handlers began and
     ended."""
-    entities: dict[tuple[int | None, int | None], str] = {}
+    entities: dict[str | None, str] = {}  # by id: a send says its entity when it begins, its place when it is answered
+    places: dict[tuple[int | None, int | None], str | None] = {}
     handled: dict[tuple[str, int | None, int | None], list[int]] = defaultdict(list)
     for event in events:
         place = (event.partition, event.offset)
-        if event.kind == "send" and event.outcome == "ok" and event.details.get("entity") is not None:
-            entities[place] = event.details["entity"]
+        if event.kind == "send" and event.details.get("entity") is not None:
+            entities[event.id] = event.details["entity"]
+        elif event.kind == "send" and event.outcome == "ok":
+            places[place] = event.id
         elif event.kind in ("delivered", "processed"):
             handled[event.source, *place].append(event.time_ns)
-    spans = [(entities.get(at[1:]), at[0], min(times), max(times)) for at, times in handled.items() if len(times) > 1]
+    spans = [
+        (entities.get(places.get(at[1:])), at[0], min(times), max(times))
+        for at, times in handled.items()
+        if len(times) > 1
+    ]
     own: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
     for entity, source, began_ns, ended_ns in spans:
         if entity is not None:
@@ -159,25 +165,8 @@ def digest_of(guard: Guard) -> str:
 
 
 def read_rows(file: Path) -> list[GuardRow]:
-    """Returns the rows of a file, the oldest first; none where there is no file.
-
-    Raises:
-        InputError: a line is no row.
-    """
-    rows = []
-    for number, line in enumerate(file.read_bytes().splitlines() if file.exists() else (), start=1):
-        try:
-            table = orjson.loads(line)
-            rows.append(GuardRow(**{**table, "violations": tuple(table["violations"])}))
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{file}:{number}", f"expected a row of `make cases`, seen {line[:80]!r}") from error
-    return rows
-
-
-def append_row(file: Path, row: GuardRow) -> None:
-    """Adds one row."""
-    with file.open("ab") as out:
-        out.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    """Returns the rows of a file, see `row_files.py`."""
+    return rows_in(file, lambda table: GuardRow(**{**table, "violations": tuple(table["violations"])}))
 
 
 def standing(rows: Sequence[GuardRow]) -> dict[str, GuardRow]:

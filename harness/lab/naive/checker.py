@@ -2182,7 +2182,8 @@ def zombie_commit(p: Partition) -> Iterator[Found | None]:
         if commit.committer in (None, OPERATOR):
             continue
         if owners is None:
-            yield from [None] * any(owning.names_it for owning in p.ownership)
+            if any(owning.names_it for owning in p.ownership):
+                yield None
             continue
         if commit.committer in owners:
             continue
