@@ -116,10 +116,10 @@ class MemoryCell:
 
         Where a record is larger than what a partition may give (max.partition.fetch.bytes), a broker leaves out of a
         response what does not fit, but for its first batch. So the other partitions have smaller ones there: that is
-        the worst of what a response may hold.
+        the worst of what a response may hold. Text is larger than that compressed, too; a bomb fits.
         """
         largest = value_of(self.content, self.record_bytes)
-        others = largest if self.record_bytes <= SMALLER_BYTES or self.content != PLAIN else largest[:OTHERS_BYTES]
+        others = largest if self.record_bytes <= SMALLER_BYTES or self.content == ZEROS else largest[:OTHERS_BYTES]
         in_all = max(BACKLOG_BYTES, BACKLOG_RECORDS_MIN * self.record_bytes) if self.content != ZEROS else BOMBS_BYTES
         values = [largest, *[others] * (PARTITIONS - 1)]
         return {number: (value, in_all // PARTITIONS // len(value)) for number, value in enumerate(values)}
