@@ -26,7 +26,6 @@ from lab.calibration.attempts import (
     ROWS_NAME,
     Attempt,
     Row,
-    append_row,
     ask,
     at_times_of,
     expected_of,
@@ -42,6 +41,7 @@ from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, TimedTrial, add_seconds, read_seconds
 from lab.calibration.table import calibration_table, committed_table, table_bytes
 from lab.repository import commit_date, git_revision, reports_folder
+from lab.row_files import append_row
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
@@ -299,7 +299,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     file.write_bytes(whole + b'{"attempt": {"cons')
     assert read_rows(file) == [SOUND, SIN, QUIET]
     file.write_bytes(b"{}\n" + whole)
-    with pytest.raises(InputError, match="no row"):
+    with pytest.raises(InputError, match="expected a row"):
         read_rows(file)
 
 

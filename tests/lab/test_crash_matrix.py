@@ -29,7 +29,7 @@ from lab.cases.crash_matrix import (
 from lab.cases.crash_page import PAGE, newest, page_of, stored_rows
 from lab.cases.crash_proof import Proof
 from lab.cases.crash_rows import CrashRow, delivered, read_rows, weakest
-from lab.cases.row_files import append_row
+from lab.row_files import append_row
 
 EVERY = list(cells())
 

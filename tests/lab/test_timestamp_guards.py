@@ -13,8 +13,8 @@ from kafka_trial.history.store import Follower
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.workload import Op
 from lab.cases.crash_page import page_of
-from lab.cases.row_files import append_row
 from lab.cases.timestamp_guards import GUARDS, GuardRow, at_once, read_rows, request_of, standing
+from lab.row_files import append_row
 
 ROW = GuardRow("guard-racy", 5, 9, 3, "fail", ("stale-state",), "", "d0", {"kafka": "4.3.1"}, "abc1234")
 

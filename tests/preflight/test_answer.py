@@ -71,26 +71,26 @@ MIB = 1 << 20
 HELD: list[tuple[dict[str, Any], dict[str, int]]] = [
     (
         {"consumer_library": "java", "brokers": 2},
-        {"fetched": 2 * 5 * MIB, "handed out": 500_000, "read out": 5 * MIB, "outside of the heap": 5 * MIB},
+        {"fetched": 2 * 5 * MIB, "handed out": 500_000, "previous response": 5 * MIB, "outside of the heap": 5 * MIB},
     ),
     (
         {"consumer_library": "java-3"},
-        {"fetched": 10 * MIB, "handed out": 500_000, "read out": 10 * MIB, "outside of the heap": 10 * MIB},
+        {"fetched": 10 * MIB, "handed out": 500_000, "previous response": 10 * MIB, "outside of the heap": 10 * MIB},
     ),
     ({"consumer_library": "kafka-python"}, {"fetched": 10 * MIB, "handed out": 500_000}),
     ({"consumer_library": "aiokafka"}, {"fetched": 10 * MIB, "handed out": 10 * MIB}),
     (
         {"consumer_library": "librdkafka"},
-        {"fetched": 74 * MIB, "beside each message": 77_594 * 320, "handed out": 1000},
+        {"fetched": 74 * MIB, "message overhead": 77_594 * 320, "handed out": 1000},
     ),
     (
         {"consumer_library": "librdkafka", "consumer": {"queued.max.messages.kbytes": 1024}},
         # the default of fetch.max.bytes follows the queue
-        {"fetched": MIB + 1_048_576, "beside each message": 2097 * 320, "handed out": 1000},
+        {"fetched": MIB + 1_048_576, "message overhead": 2097 * 320, "handed out": 1000},
     ),
     (
         {"consumer_library": "librdkafka", "consumer": {"queued.min.messages": 500}},
-        {"fetched": 500_000 + 10 * MIB, "beside each message": 10_985 * 320, "handed out": 1000},
+        {"fetched": 500_000 + 10 * MIB, "message overhead": 10_985 * 320, "handed out": 1000},
     ),
     (
         {"consumer_library": "java", "consumer": {"max.poll.records": 3}, "compression_ratio": 4},
@@ -98,7 +98,7 @@ HELD: list[tuple[dict[str, Any], dict[str, int]]] = [
             "fetched": 10 * MIB,
             "decompressed": 1000,
             "handed out": 3000,
-            "read out": 10 * MIB,
+            "previous response": 10 * MIB,
             "outside of the heap": 10 * MIB,
         },
     ),
@@ -108,7 +108,7 @@ HELD: list[tuple[dict[str, Any], dict[str, int]]] = [
             "fetched": 10 * MIB,
             "decompressed": 1000,
             "handed out": 20_000_000,
-            "read out": 20_000_000,
+            "previous response": 20_000_000,
             "outside of the heap": 10 * MIB,
         },
     ),
@@ -121,7 +121,7 @@ HELD: list[tuple[dict[str, Any], dict[str, int]]] = [
         {
             "responses": 10 * MIB,
             "decompressed": 64 * MIB + 40 * MIB,
-            "beside each message": 109_051 * 320,
+            "message overhead": 109_051 * 320,
             "handed out": 1000,
         },
     ),

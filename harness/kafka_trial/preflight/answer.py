@@ -19,7 +19,7 @@ from kafka_trial.preflight.fetches import (
 )
 from kafka_trial.preflight.hops import Hop, binding_hop, hops_of, refusing_hop
 from kafka_trial.preflight.knobs import JAVA, PRODUCER, Settings
-from kafka_trial.preflight.memory import Held, buffered_bytes, held_by_consumer, process_bytes
+from kafka_trial.preflight.memory import Held, buffered_bytes, memory_parts, process_bytes
 from kafka_trial.preflight.plan import Plan
 from kafka_trial.preflight.sizes import counted, duration_text, size_text
 
@@ -95,7 +95,7 @@ def answer(plan: Plan) -> Answer:
         response_encodable=encodable(demand),
         heap_bytes=buffered_bytes(plan),
         process_bytes=process_bytes(plan),
-        held=tuple(held_by_consumer(plan)),
+        held=tuple(memory_parts(plan)),
         drain=drain(plan),
     )
 
@@ -285,7 +285,7 @@ def _fetch_lines(one: Answer) -> Iterator[str]:
     partitions = counted(plan.partitions_per_fetch, "partition")
     yield (
         f"  without a cap {size_text(one.fetch_response_bytes)} = {record} × {partitions} "
-        f"({plan.partitions_per_consumer} per consumer, led by {counted(plan.fetched_from, 'broker')})"
+        f"({plan.partitions_per_consumer} per consumer, led by {counted(plan.leading_brokers, 'broker')})"
     )
     yield (
         f"  at most       {size_text(one.fetch_response_capped_bytes)}: the first batch whole "

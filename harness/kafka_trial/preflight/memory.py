@@ -1,6 +1,6 @@
 """What a process of consumers holds at its worst, in bytes: raw batches, decompressed ones, records handed out.
 
-By the source of each library; of Java and librdkafka also as it was measured (`reports/large_records.jsonl`). What a
+Derived from each library's source code; for Java and librdkafka also measured (`reports/large_records.jsonl`). What a
 JVM, an interpreter or the application needs for itself is not counted.
 """
 
@@ -29,23 +29,23 @@ class Held:
 
 
 def buffered_bytes(plan: Plan) -> int:
-    """Returns what buffers of whole records need: the case's formula.
+    """Returns what buffers of whole records need, such as an application has between its polls and its workers:
 
     consumers per process × partitions per consumer × buffered records per partition × the largest record. A buffer of
-    one record is the least that any consumer has. With a claim check a record is its reference.
+    one record is the least that any consumer has. With the claim-check
+    pattern (the payload is stored elsewhere) a record is its reference.
     """
     records = plan.consumers_per_process * plan.partitions_per_consumer * (plan.buffered_per_partition or 1)
     return records * plan.kafka_bytes_max
 
 
-def held_by_consumer(plan: Plan) -> list[Held]:
-    """Returns what one consumer's client holds at its worst, part by part."""
+def memory_parts(plan: Plan) -> list[Held]:
+    """Returns what one consumer holds at its worst, part by part: its client, and a payload that it gets elsewhere."""
     fetched = _fetched(plan)
-    unpacked = int(fetched.size_bytes * plan.wire_ratio)
-    handed_out = _handed_out(plan, unpacked)
-    unpacked_parts = _unpacked(plan)
-    queued = _beside_each_message(plan, unpacked_parts or [fetched])
-    parts = [fetched, *unpacked_parts, *queued, handed_out, *_kept_by_java(plan, handed_out)]
+    handed_out = _handed_out(plan, int(fetched.size_bytes * plan.wire_ratio))
+    decompressed = _decompressed(plan)
+    operations = _librdkafka_operations(plan, decompressed or [fetched])
+    parts = [fetched, *decompressed, *operations, handed_out, *_kept_by_java(plan, handed_out)]
     if plan.claim_check_bytes is not None:
         parts.append(Held("payload from elsewhere", plan.record_bytes_max, "one record in hand"))
     return [part for part in parts if part.size_bytes]
@@ -53,7 +53,7 @@ def held_by_consumer(plan: Plan) -> list[Held]:
 
 def process_bytes(plan: Plan) -> int:
     """Returns what a process holds at its worst: its consumers' clients, and its own buffers where it has some."""
-    clients = plan.consumers_per_process * sum(part.size_bytes for part in held_by_consumer(plan))
+    clients = plan.consumers_per_process * sum(part.size_bytes for part in memory_parts(plan))
     return clients + (buffered_bytes(plan) if plan.buffered_per_partition else 0)
 
 
@@ -67,15 +67,15 @@ def _fetched(plan: Plan) -> Held:
     `queued.max.messages.kbytes` or `queued.min.messages`, and a response of each broker on top
     (`rd_kafka_toppar_fetch_decide`).
     """
-    brokers, capped = plan.fetched_from, capped_bytes(plan)
+    brokers, capped = plan.leading_brokers, capped_bytes(plan)
     library = plan.consumer.library
     if library == JAVA:
-        return Held("fetched", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
+        return Held("fetched", brokers * capped, f"a response of each of {counted(brokers, 'broker')} × {capped}")
     if library == LIBRDKAFKA:
         if plan.compressed:
-            return Held("responses", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
+            return Held("responses", brokers * capped, f"a response of each of {counted(brokers, 'broker')} × {capped}")
         queued, setting = _queued_bytes(plan)
-        formula = f"{setting} + a response of {counted(brokers, 'broker')} × {capped}"
+        formula = f"{setting} + a response of each of {counted(brokers, 'broker')} × {capped}"
         return Held("fetched", queued + brokers * capped, formula)
     limits = fetch_limits(plan)
     chunk = max(min(limits.of_partition, limits.of_response), largest_batch_bytes(plan))
@@ -96,7 +96,7 @@ def _queued_bytes(plan: Plan) -> tuple[int, str]:
     return by_size, f"queued.max.messages.kbytes {by_size}"
 
 
-def _beside_each_message(plan: Plan, holding: list[Held]) -> list[Held]:
+def _librdkafka_operations(plan: Plan, holding: list[Held]) -> list[Held]:
     """Returns what librdkafka keeps beside each message of its queue (`rd_kafka_op_new_fetch_msg`).
 
     Counted for as many of the largest records as there is room for: of smaller ones there may be more, up to
@@ -106,10 +106,10 @@ def _beside_each_message(plan: Plan, holding: list[Held]) -> list[Held]:
         return []
     messages = sum(held.size_bytes for held in holding) // plan.kafka_bytes_max
     formula = f"{counted(messages, 'message')} of {plan.kafka_bytes_max} × {OPERATION_BYTES}"
-    return [Held("beside each message", messages * OPERATION_BYTES, formula)]
+    return [Held("message overhead", messages * OPERATION_BYTES, formula)]
 
 
-def _unpacked(plan: Plan) -> list[Held]:
+def _decompressed(plan: Plan) -> list[Held]:
     """Returns what is decompressed beside the raw bytes.
 
     librdkafka decompresses whole responses into its queue, kafka-python a batch at a time, and copies it once more
@@ -120,7 +120,7 @@ def _unpacked(plan: Plan) -> list[Held]:
     library, batch = plan.consumer.library, largest_decompressed_bytes(plan)
     if library == LIBRDKAFKA:
         queued, setting = _queued_bytes(plan)
-        several = plan.fetched_from * max(batch, int(capped_bytes(plan) * plan.wire_ratio))
+        several = plan.leading_brokers * max(batch, int(capped_bytes(plan) * plan.wire_ratio))
         formula = f"{setting} + decompressed responses {several}"
         return [Held("decompressed", queued + several, formula)]
     if library == KAFKA_PYTHON:
@@ -130,7 +130,7 @@ def _unpacked(plan: Plan) -> list[Held]:
     return [Held("decompressed", plan.kafka_bytes_max, "a record at a time")]
 
 
-def _handed_out(plan: Plan, unpacked: int) -> Held:
+def _handed_out(plan: Plan, fetched_bytes: int) -> Held:
     """Returns the records that a poll hands out, copies beside what was fetched: at most all that was.
 
     Java and kafka-python: `max.poll.records`; aiokafka: all, unless `max_poll_records` is set; librdkafka: one, its
@@ -140,25 +140,25 @@ def _handed_out(plan: Plan, unpacked: int) -> Held:
         return Held("handed out", plan.kafka_bytes_max, "a record at a time")
     most = plan.consumer.size_bytes("max.poll.records")
     if most is None:
-        return Held("handed out", unpacked, "all that was fetched: max_poll_records is not set")
+        return Held("handed out", fetched_bytes, "all that was fetched: max_poll_records is not set")
     records = most * plan.kafka_bytes_max
-    if records < unpacked:
+    if records < fetched_bytes:
         return Held("handed out", records, f"max.poll.records {most} × {plan.kafka_bytes_max}")
-    return Held("handed out", unpacked, f"all that was fetched: less than max.poll.records {most} records")
+    return Held("handed out", fetched_bytes, f"all that was fetched: less than max.poll.records {most} records")
 
 
 def _kept_by_java(plan: Plan, handed_out: Held) -> list[Held]:
     """Returns what Java's consumer keeps while the next response comes in.
 
-    The part of a response that was read out last stays referred to, and with it all of that response, until the next
-    is begun (`FetchBuffer.nextInLineFetch`). By then there are new records beside those of the poll before, which an
-    application has until its next poll returns. A socket is read through a buffer outside of the heap, as large as the
+    The part of a response that was read last stays referred to, and with it all of that response, until the next one
+    is begun (`FetchBuffer.nextInLineFetch`). The application still holds the records of its previous poll while those
+    of the next are made. A socket is read through a buffer outside of the heap, as large as the
     response, which its thread keeps (`sun.nio.ch.Util`).
     """
     if not plan.consumer.library.startswith(JAVA):
         return []
     capped = capped_bytes(plan)
     return [
-        Held("read out", max(capped, handed_out.size_bytes), "the response before, or the records of the poll before"),
+        Held("previous response", max(capped, handed_out.size_bytes), "or the records of the previous poll"),
         Held("outside of the heap", capped, f"a response, as it is read from the socket: {capped}"),
     ]

@@ -60,7 +60,7 @@ class Plan:
 
     `batch_bytes_max` is the largest batch on the wire where batches are larger than a record alone, 0 where not.
     `claim_check_bytes` is the size of the reference where the payload lies elsewhere, None where it is in Kafka.
-    `fetched_from` counts the brokers that lead a consumer's partitions.
+    `leading_brokers` counts the brokers that lead a consumer's partitions.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Plan:
     partitions_per_consumer: int
     consumers_per_process: int
     buffered_per_partition: int | None
-    fetched_from: int
+    leading_brokers: int
     memory_bytes_max: int | None
     backlog: Backlog | None
     producer: Settings
@@ -90,7 +90,7 @@ class Plan:
     @property
     def partitions_per_fetch(self) -> int:
         """How many partitions one fetch asks of one broker: partitions per consumer ÷ brokers, upwards."""
-        return -(-self.partitions_per_consumer // self.fetched_from)
+        return -(-self.partitions_per_consumer // self.leading_brokers)
 
     @property
     def compressed(self) -> bool:
@@ -181,7 +181,7 @@ def _make_plan(words: Mapping[str, Any], where: str) -> Plan:
         partitions_per_consumer=per_consumer,
         consumers_per_process=counts["consumers_per_process"] or 1,
         buffered_per_partition=counts["buffered_per_partition"],
-        fetched_from=brokers,
+        leading_brokers=brokers,
         memory_bytes_max=sizes["memory_max"],
         backlog=backlog,
         producer=settings[PRODUCER],

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from lab.agreement.sayings import Sayings
+from lab.row_files import rows_in
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,7 @@ def row_of(sayings: Sequence[Sayings], **about: Any) -> Row:
 
 def read_rows(place: Path) -> list[Row]:
     """Returns the rows of a file, oldest first."""
-    lines = place.read_bytes().splitlines() if place.exists() else []
-    return [Row(**orjson.loads(line)) for line in lines]
-
-
-def append_row(place: Path, row: Row) -> None:
-    """Adds a row to the file."""
-    with place.open("ab") as file:
-        file.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    return rows_in(place, lambda table: Row(**table))
 
 
 def counting(rows: Sequence[Row]) -> list[Row]:

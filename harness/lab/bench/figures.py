@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import orjson
 import psutil
 
-from kafka_trial.errors import InputError
+from lab.row_files import rows_in
 from lab.scale.page import scale_lines
 from lab.scale.samples import SAMPLES_NAME, Sample, read_samples
 
@@ -63,23 +62,13 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {memory_gb:.0f} GB, {platform.system()} {platform.release()}, load {load:.1f}"
 
 
-def append_row(path: Path, row: Row) -> None:
-    """Adds one line to a rows file."""
-    with path.open("ab") as file:
-        file.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
-
-
 def read_rows(path: Path) -> list[Row]:
     """Returns every row, oldest first; none when there is no file.
 
     Raises:
         InputError: a line is no row.
     """
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    try:
-        return [_row(orjson.loads(line)) for line in lines]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(str(path), f"holds a line that is no row ({type(error).__name__}: {error})") from error
+    return rows_in(path, _row)
 
 
 def page_of(reports: Path) -> str:

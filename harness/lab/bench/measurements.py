@@ -29,9 +29,10 @@ from kafka_trial.trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from lab.bench.cuts import lane_throughput
-from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page_of, ratios
+from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, machine, page_of, ratios
 from lab.bench.reader import start_reader
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row
 from lab.scale.campaign import run_campaign
 from lab.scale.cases import cases
 from lab.scale.samples import SAMPLES_NAME

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
@@ -25,6 +23,7 @@ from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
 from lab.calibration.source_digests import SAME
+from lab.row_files import rows_in
 
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
@@ -205,19 +204,7 @@ def read_rows(path: Path) -> list[Row]:
     Raises:
         InputError: a line is no row.
     """
-    if not path.exists():
-        return []
-    lines = path.read_bytes().split(b"\n")[:-1]
-    try:
-        return [_row(orjson.loads(line)) for line in lines]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(str(path), f"holds a line that is no row ({type(error).__name__}: {error})") from error
-
-
-def append_row(path: Path, row: Row) -> None:
-    """Adds one line to a rows file."""
-    with path.open("ab") as file:
-        file.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+    return rows_in(path, _row)
 
 
 def header_of(consumer: str) -> FixtureHeader | None:

@@ -30,7 +30,6 @@ from lab.calibration.attempts import (
     ROWS_NAME,
     Attempt,
     Row,
-    append_row,
     ask,
     at_times_of,
     expected_of,
@@ -44,6 +43,7 @@ from lab.calibration.page import page
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.calibration.table import committed_table, table_bytes
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"

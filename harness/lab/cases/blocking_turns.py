@@ -24,9 +24,9 @@ from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.blocking_turns_figures import Figures, Knobs, figures_of, predicted_drain_s, predicted_rate_per_s
-from lab.cases.row_files import append_row, rows_in
 from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row, rows_in
 
 CASE: Final = 1
 ROWS_NAME: Final = "blocking_turns.jsonl"

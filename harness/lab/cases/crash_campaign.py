@@ -29,8 +29,8 @@ from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.crash_matrix import Cell
 from lab.cases.crash_proof import Proof, effects_left, prove
 from lab.cases.crash_rows import ROWS_NAME, CrashRow, read_rows
-from lab.cases.row_files import append_row
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row
 
 RUNS = Path("trial-runs") / "cases"
 SEEDS = 4  # so often a cell is tried until its crash lands; once where its program cannot be at the point

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.cases.crash_matrix import FROZEN, POINTS
 from lab.cases.crash_proof import Proof
-from lab.cases.row_files import rows_in
+from lab.row_files import rows_in
 
 ROWS_NAME = "cases.jsonl"
 CASE = 2

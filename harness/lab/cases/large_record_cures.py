@@ -23,8 +23,8 @@ from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.large_records import PLAIN, value_of
-from lab.cases.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "large_record_cures.jsonl"
 FOLDER: Final = registry.CHECKOUT / "fixtures" / "large-records"

@@ -11,12 +11,10 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from kafka_trial.cluster.user_cache import run_tool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
@@ -26,6 +24,7 @@ from lab.cases import large_records
 from lab.cases.large_records import TOLERANCE, MemoryCell, ProbePlace, drained_bytes, predicted, probe_command
 from lab.cases.memory_group import memory_group
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "memory_limits.jsonl"
 SIZES: Final = ("1kB", "1MB", "10MB")
@@ -132,15 +131,13 @@ def measure_missing(cells: Sequence[LimitCell], *, until_s: float | None, say: C
             if cell.rung.library not in bases:
                 bases[cell.rung.library] = min(_idle_bytes(cell.rung, place) for _ in range(2))
             row = _tried(cell, place, bases[cell.rung.library])
-            with file.open("ab") as rows:
-                rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+            append_row(file, row)
             say(f"{number}/{len(todo)} {cell.name}: {row.outcome}, {row.limit_bytes} bytes {row.said[-200:]}")
 
 
 def read_rows(file: Path) -> list[LimitRow]:
-    """Returns the rows of a file, the oldest first; none where there is no file. A torn last line is left out."""
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-    return [LimitRow(**orjson.loads(line)) for line in lines]
+    """Returns the rows of a file, see `row_files.py`."""
+    return rows_in(file, lambda table: LimitRow(**table))
 
 
 def _idle_bytes(rung: MemoryCell, place: ProbePlace) -> int:

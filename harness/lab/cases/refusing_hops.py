@@ -13,12 +13,11 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kafka_trial import registry
@@ -34,6 +33,7 @@ from kafka_trial.preflight.answer import Answer, answer, name_of
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from kafka_trial.preflight.plan import make_plans
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "refusing_hops.jsonl"
 BROKER: Final = {"message.max.bytes": "200000", "socket.request.max.bytes": "2000000"}
@@ -211,8 +211,7 @@ def find_missing(cells: Sequence[HopCell], *, until_s: float | None, say: Callab
             if until_s is not None and time.monotonic() > until_s:
                 return
             row = boundary(cell, send)
-            with file.open("ab") as rows:
-                rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+            append_row(file, row)
             say(f"{cell.hop}: {row.passes_bytes} passes, {row.refused_bytes} refused by {row.refused_by or 'nobody'}")
 
 
@@ -224,9 +223,8 @@ def one_broker() -> Iterator[BootedCluster]:
 
 
 def read_rows(file: Path) -> list[HopRow]:
-    """Returns the rows of a file, the oldest first; none where there is no file. A torn last line is left out."""
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
-    return [HopRow(**orjson.loads(line)) for line in lines]
+    """Returns the rows of a file, see `row_files.py`."""
+    return rows_in(file, lambda table: HopRow(**table))
 
 
 def _by_java(at: tuple[str, str], cell: HopCell, record_bytes: int) -> str:

@@ -20,10 +20,10 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
-from lab.cases.row_files import append_row, rows_in
 from lab.cases.stuck_partition_figures import figures_of
 from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "stuck_partition.jsonl"
 FOLDER: Final = Path("fixtures") / "stuck-partition"

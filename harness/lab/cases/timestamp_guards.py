@@ -25,8 +25,8 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.crash_campaign import RUNS, consumer_digest, text_digest
-from lab.cases.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
+from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "timestamp_guards.jsonl"
 SEED: Final = 5

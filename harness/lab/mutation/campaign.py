@@ -27,7 +27,6 @@ from lab.mutation.rows import (
     SURVIVED,
     Module,
     Row,
-    append_row,
     contradictions,
     counting,
     page,
@@ -35,6 +34,7 @@ from lab.mutation.rows import (
     read_rows,
 )
 from lab.repository import git_revision
+from lab.row_files import append_row
 
 SOURCES = CHECKOUT / "harness" / "kafka_trial" / "invariants"
 ROWS, PAGE = CHECKOUT / "reports" / "mutation.jsonl", CHECKOUT / "reports" / "mutation.md"

@@ -9,12 +9,11 @@ from __future__ import annotations
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
 from lab.mutation.operators import OPERATORS, Mutant, Place, digest_of
+from lab.row_files import rows_in
 
 SEED = 20261121
 KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
@@ -67,15 +66,7 @@ class Equivalent:
 
 def read_rows(place: Path) -> list[Row]:
     """Returns the rows of a file, oldest first."""
-    lines = place.read_bytes().splitlines() if place.exists() else []
-    tables = (orjson.loads(line) for line in lines)
-    return [Row(**(table | {"mutant": Mutant(**table["mutant"])})) for table in tables]
-
-
-def append_row(place: Path, row: Row) -> None:
-    """Adds a row to the file."""
-    with place.open("ab") as file:
-        file.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    return rows_in(place, lambda table: Row(**(table | {"mutant": Mutant(**table["mutant"])})))
 
 
 def read_equivalents(place: Path) -> list[Equivalent]:

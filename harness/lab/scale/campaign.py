@@ -21,10 +21,11 @@ from kafka_trial.process.children import ChildProcesses
 from lab.bench.figures import machine
 from lab.calibration.campaign import source_digest
 from lab.repository import git_revision
+from lab.row_files import append_row
 from lab.scale.cases import CHECK, DUCKDB, WARM, Case
 from lab.scale.cost import cost_of
 from lab.scale.history import write_history
-from lab.scale.samples import Sample, append_sample, read_samples
+from lab.scale.samples import Sample, read_samples
 
 HISTORY_BYTES = 215  # of an event
 WORK_BYTES = 200  # of an event while it is judged: the cache, what Spark shuffles, what DuckDB spills
@@ -71,7 +72,7 @@ def run_campaign(rows: Path, cases: Sequence[Case], *, runs: int, place: Path | 
             values = _measured(history, turn.of, turn.case)
             size_bytes = sum(file.stat().st_size for file in history.folder.history_files())
             origin = (machine(), git_revision(), digest)
-            append_sample(rows, Sample(turn.case.name, turn.of, turn.run, history.events, size_bytes, values, *origin))
+            append_row(rows, Sample(turn.case.name, turn.of, turn.run, history.events, size_bytes, values, *origin))
             told = ", ".join(f"{name} {value:.2f}" for name, value in values.items() if not name.endswith("_bytes"))
             print(f"{number}/{len(todo)} {turn.case.name}, {turn.of}, round {turn.run}: {told}", flush=True)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
-from kafka_trial.errors import InputError
+from lab.row_files import rows_in
 
 SAMPLES_NAME = "scale.jsonl"
 
@@ -31,23 +29,13 @@ class Sample:
     digest: str
 
 
-def append_sample(path: Path, sample: Sample) -> None:
-    """Adds one line to a file of samples."""
-    with path.open("ab") as file:
-        file.write(orjson.dumps(asdict(sample), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
-
-
 def read_samples(path: Path) -> list[Sample]:
     """Returns every sample, oldest first; none when there is no file.
 
     Raises:
         InputError: a line is no sample.
     """
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    try:
-        return [Sample(**orjson.loads(line)) for line in lines]
-    except (orjson.JSONDecodeError, TypeError) as error:
-        raise InputError(str(path), f"holds a line that is no sample ({error})") from error
+    return rows_in(path, lambda table: Sample(**table))
 
 
 def newest(samples: Sequence[Sample]) -> list[Sample]:

@@ -13,11 +13,12 @@ import pytest
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from lab.calibration.campaign import source_digest
+from lab.row_files import append_row
 from lab.scale import campaign
 from lab.scale.campaign import expect_ready, run_campaign, turns
 from lab.scale.cases import CHECK, DUCKDB, HUGE, SIZES, Case, cases
 from lab.scale.cost import Cost
-from lab.scale.samples import Sample, append_sample, read_samples
+from lab.scale.samples import Sample, read_samples
 from lab.scale.shapes import Shape
 
 ONE = Case("one", Shape(2000), (CHECK, DUCKDB))
@@ -79,7 +80,7 @@ def test_what_was_measured_of_another_source_is_measured_again(tmp_path: Path, m
     (sample,) = read_samples(rows)
     assert sample.digest == source_digest()
     rows.unlink()
-    append_sample(rows, replace(sample, digest="another"))
+    append_row(rows, replace(sample, digest="another"))
     run_campaign(rows, [OTHER], runs=1, place=tmp_path)
     assert [one.digest for one in read_samples(rows)] == ["another", sample.digest]
 

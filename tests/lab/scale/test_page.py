@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
+from lab.row_files import append_row
 from lab.scale import page
 from lab.scale.cases import CHECK, DUCKDB, OF_MESSAGES, PLAIN, SIZES, WARM
 from lab.scale.page import scale_lines
-from lab.scale.samples import Sample, append_sample, read_samples
+from lab.scale.samples import Sample, read_samples
 
 SMALL, MIDDLE, LARGE = (case.name for case in SIZES)
 EVENTS = {SMALL: 100_000, MIDDLE: 1_000_000, LARGE: 10_000_000, OF_MESSAGES.name: 5_100_000}
@@ -42,10 +43,10 @@ def test_samples_come_back_as_they_were_written(tmp_path: Path) -> None:
     file = tmp_path / "samples.jsonl"
     samples = list(linear())
     for one in samples:
-        append_sample(file, one)
+        append_row(file, one)
     assert read_samples(file) == samples
     file.write_bytes(b'{"case":1}\n')
-    with pytest.raises(InputError, match="no sample"):
+    with pytest.raises(InputError, match="expected a row"):
         read_samples(file)
 
 
