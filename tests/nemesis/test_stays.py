@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from kafka_trial.nemesis.samples import MemberStay
-from kafka_trial.nemesis.stays import GroupRequest, group_requests, stay_of
+from kafka_trial.nemesis.stays import GroupRequest, group_requests, stay_by_logs
 
 S = 1_000_000_000
 WAITING = MemberStay("m0", waits_since_ns=100 * S)
@@ -44,7 +44,7 @@ def test_the_requests_of_a_lane_about_its_group_are_read(tmp_path: Path) -> None
     ]
     log.write_bytes(b"".join(lines))
     found = list(group_requests(log, lane=1, group="g"))
-    assert [(one.api, one.member_id, one.keeps, one.leaves) for one in found] == [
+    assert [(one.api, one.member_id, one.membership_confirmed, one.leave_confirmed) for one in found] == [
         ("HEARTBEAT", "a", True, False),
         ("HEARTBEAT", "a", False, False),
         ("LEAVE_GROUP", "a", False, True),
@@ -65,7 +65,7 @@ def leave(at_s: float, *, member_id: str = "a", error: int = 0) -> GroupRequest:
 
 def stay(*requests: GroupRequest, removed_s: float | None = None) -> MemberStay:
     removed_ns = {} if removed_s is None else {"a": round(removed_s * S)}
-    return stay_of(WAITING, requests, member_ids={"a", "z"}, removed_ns=removed_ns, since_ns=99 * S)
+    return stay_by_logs(WAITING, requests, member_ids={"a", "z"}, removed_ns=removed_ns, since_ns=99 * S)
 
 
 def test_who_leaves_by_itself_is_out_when_it_was_answered() -> None:
@@ -85,7 +85,7 @@ def test_who_stays_is_not_out() -> None:
     assert stay(leave(98), heartbeat(109), leave(110, error=16), removed_s=98.5).out_ns is None
     assert stay(heartbeat(109), leave(110, member_id="b")).out_ns is None
     assert stay().out_ns is None
-    assert stay_of(WAITING, [leave(110)], member_ids={"b"}, removed_ns={}, since_ns=99 * S) == WAITING
+    assert stay_by_logs(WAITING, [leave(110)], member_ids={"b"}, removed_ns={}, since_ns=99 * S) == WAITING
 
 
 def test_of_several_clients_of_a_member_the_first_that_is_out_counts() -> None:

@@ -33,7 +33,7 @@ from kafka_trial.nemesis.samples import (
     TopicSnapshot,
     to_details,
 )
-from kafka_trial.nemesis.stays import GroupRequest, group_requests, stay_of
+from kafka_trial.nemesis.stays import GroupRequest, group_requests, stay_by_logs
 from kafka_trial.nemesis.targets import Target, member_named
 from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.threads import ThreadGroup
@@ -279,7 +279,7 @@ class Injection:
         to_monotonic_ns = time.monotonic_ns() - time.time_ns()
         removed_ns = {member_id: at_ns + to_monotonic_ns for member_id, at_ns in self._group.removed_wall_ns.items()}
         stays = (
-            stay_of(
+            stay_by_logs(
                 one,
                 self._group_requests(one.member),
                 member_ids=self._group_before.member_ids,

@@ -1,9 +1,10 @@
 """How a member stays in its group and leaves it: by what the brokers' own request logs have of its lane.
 
-Who is too late for its next poll is no member any more: then "the consumer is considered failed and the group will
-rebalance" (Kafka, Consumer Configs, max.poll.interval.ms). The client's own thread sends LeaveGroup (classic) or a
-heartbeat with the epoch -1, of a static member -2 (KIP-848), while the process lives and its heartbeats went on before.
-One that is late for a rebalance is removed by its coordinator instead, and only the offsets log tells.
+A member that is later for its next poll than max.poll.interval.ms leaves its group: then "the consumer is considered
+failed and the group will rebalance" (Kafka, Consumer Configs, max.poll.interval.ms). The client's own thread sends
+LeaveGroup (classic) or a heartbeat with the epoch -1, of a static member -2 (KIP-848), while the process lives and its
+heartbeats went on before. One that is late for a rebalance is removed by its coordinator instead, and only the offsets
+log tells.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ _API_NAMES: Final = tuple(f'"requestApiKeyName":"{api}"'.encode() for api in GRO
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """A request by which a member joins, keeps or leaves its group; `at_ns`: when it was answered (CLOCK_MONOTONIC)."""
+    """A request by which a member joins, keeps or leaves its group; `at_ns`: when it was answered (CLOCK_MONOTONIC).
+
+    `epoch`: of a KIP-848 heartbeat; -1 in other requests. `error`: of the answer, by Kafka's numbers.
+    """
 
     at_ns: int
     api: str
@@ -34,14 +38,14 @@ class GroupRequest:
     error: int
 
     @property
-    def leaves(self) -> bool:
-        """Whether it was told that it is out by its own wish."""
+    def leave_confirmed(self) -> bool:
+        """Whether the coordinator confirmed that the member has left on its own request."""
         return self.error == 0 and (self.api == LEAVE or (self.api == CONSUMER_HEARTBEAT and self.epoch < 0))
 
     @property
-    def keeps(self) -> bool:
-        """Whether it was told that it is a member."""
-        return not self.leaves and self.error in (0, REBALANCE_IN_PROGRESS)
+    def membership_confirmed(self) -> bool:
+        """Whether the coordinator confirmed that the member is in the group."""
+        return not self.leave_confirmed and self.error in (0, REBALANCE_IN_PROGRESS)
 
 
 def group_requests(log: Path, *, lane: int, group: str, from_byte: int = 0) -> Iterator[GroupRequest]:
@@ -64,35 +68,41 @@ def group_requests(log: Path, *, lane: int, group: str, from_byte: int = 0) -> I
                 yield GroupRequest(at_ns, line.api, told["member_id"], -1 if epoch is None else epoch, told["error"])
 
 
-def stay_of(
-    waiting: MemberStay,
+def stay_by_logs(
+    stay_so_far: MemberStay,
     requests: Iterable[GroupRequest],
     *,
     member_ids: Collection[str],
     removed_ns: Mapping[str, int],
     since_ns: int,
 ) -> MemberStay:
-    """Returns how a member stayed from `since_ns` on: `waiting` with what its brokers tell besides.
+    """Returns `stay_so_far` with what brokers' logs tell: when the member left or was removed, from `since_ns` on, and
+    when its membership was last confirmed before that, if need be before `since_ns`.
 
-    `requests` are those of its lane, `member_ids` those in the group when the fault began, `removed_ns` when each that
-    has gone was last written out of the offsets log. Of several ids the one that was out first counts.
+    `requests` are those of its lane, `member_ids` those in the group when the fault began, `removed_ns` the time of the
+    last group metadata in the offsets log that left an id out. Of several ids the one that was out first counts.
     """
     by_id: dict[str, list[GroupRequest]] = {}
     for request in requests:
         if request.member_id in member_ids:
             by_id.setdefault(request.member_id, []).append(request)
     stays = [
-        _stay(waiting, own, removed_ns.get(member_id), since_ns=since_ns) for member_id, own in sorted(by_id.items())
+        _stay(stay_so_far, own, removed_ns.get(member_id), since_ns=since_ns)
+        for member_id, own in sorted(by_id.items())
     ]
-    return min(stays, key=lambda stay: (stay.out_ns is None, stay.out_ns or 0), default=waiting)
+    return min(stays, key=lambda stay: (stay.out_ns is None, stay.out_ns or 0), default=stay_so_far)
 
 
 def _stay(
-    waiting: MemberStay, requests: Collection[GroupRequest], removed_ns: int | None, *, since_ns: int
+    stay_so_far: MemberStay, requests: Collection[GroupRequest], removed_ns: int | None, *, since_ns: int
 ) -> MemberStay:
-    left_ns = min((one.at_ns for one in requests if one.leaves and one.at_ns >= since_ns), default=None)
+    left_ns = min((one.at_ns for one in requests if one.leave_confirmed and one.at_ns >= since_ns), default=None)
     stay = replace(
-        waiting, left_ns=left_ns, removed_ns=removed_ns if removed_ns is not None and removed_ns >= since_ns else None
+        stay_so_far,
+        left_ns=left_ns,
+        removed_ns=removed_ns if removed_ns is not None and removed_ns >= since_ns else None,
     )
-    kept_ns = [one.at_ns for one in requests if one.keeps and (stay.out_ns is None or one.at_ns < stay.out_ns)]
+    kept_ns = [
+        one.at_ns for one in requests if one.membership_confirmed and (stay.out_ns is None or one.at_ns < stay.out_ns)
+    ]
     return replace(stay, kept_ns=max(kept_ns, default=None))

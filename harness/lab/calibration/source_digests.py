@@ -35,6 +35,10 @@ FORMER = {
     "FIRST_PORT": "FIRST",
     "LAST_PORT": "LAST",
     "BLOCK_PORTS": "BLOCK",
+    "leave_confirmed": "leaves",
+    "membership_confirmed": "keeps",
+    "stay_by_logs": "stay_of",
+    "stay_so_far": "waiting",
 }
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
