@@ -96,6 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "report.explain",
             "report.junit",
             "report.report_data",
+            "report.row_files",
             "check",
         ),
     },

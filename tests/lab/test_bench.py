@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
+from kafka_trial.report.row_files import append_row
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, page, page_of, ratios, read_rows
 from lab.bench.measurements import MEASUREMENTS
 from lab.repository import reports_folder
-from lab.row_files import append_row
 
 ROW = Row("check", Figure("check of 1e+05 events, warm", "s", (0.5, 0.4, 0.9), "0.5"), "2 cores", "abc")
 
@@ -31,7 +31,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
         append_row(file, row)
     assert (read_rows(file), rows[1].figure.values) == (rows, (0.5, 1.5))
     file.write_bytes(b"{}\n")
-    with pytest.raises(InputError, match="expected a row"):
+    with pytest.raises(InputError, match="expected one of the rows"):
         read_rows(file)
 
 

@@ -17,6 +17,7 @@ from kafka_trial.errors import InputError
 from kafka_trial.history.store import SUFFIX, unpack
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import TABLE, calibrated
+from kafka_trial.report.row_files import append_row
 from lab.bench.figures import Figure
 from lab.bench.figures import Row as BenchRow
 from lab.calibration.__main__ import main
@@ -41,7 +42,6 @@ from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, TimedTrial, add_seconds, read_seconds
 from lab.calibration.table import calibration_table, committed_table, table_bytes
 from lab.repository import commit_date, git_revision, reports_folder
-from lab.row_files import append_row
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
@@ -299,7 +299,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     file.write_bytes(whole + b'{"attempt": {"cons')
     assert read_rows(file) == [SOUND, SIN, QUIET]
     file.write_bytes(b"{}\n" + whole)
-    with pytest.raises(InputError, match="expected a row"):
+    with pytest.raises(InputError, match="expected one of the rows"):
         read_rows(file)
 
 

@@ -13,6 +13,7 @@ from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
 from kafka_trial.errors import InputError, StartError
+from kafka_trial.report.row_files import append_row
 from kafka_trial.trial.spec import make_trial_spec
 from lab.cases.__main__ import main
 from lab.cases.crash_campaign import missing, row_of
@@ -29,7 +30,6 @@ from lab.cases.crash_matrix import (
 from lab.cases.crash_page import PAGE, newest, page_of, stored_rows
 from lab.cases.crash_proof import Proof
 from lab.cases.crash_rows import CrashRow, delivered, read_rows, weakest
-from lab.row_files import append_row
 
 EVERY = list(cells())
 

@@ -10,11 +10,11 @@ import pytest
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
+from kafka_trial.report.row_files import append_row
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.workload import Op
 from lab.cases.crash_page import page_of
 from lab.cases.timestamp_guards import GUARDS, GuardRow, at_once, read_rows, request_of, standing
-from lab.row_files import append_row
 
 ROW = GuardRow("guard-racy", 5, 9, 3, "fail", ("stale-state",), "", "d0", {"kafka": "4.3.1"}, "abc1234")
 

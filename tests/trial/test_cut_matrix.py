@@ -16,7 +16,8 @@ from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS
 from kafka_trial.registry import find_consumer
-from kafka_trial.report.cut_page import CutRow, Matrix, append_row, matrix_text, read_rows, write_matrix
+from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows, write_matrix
+from kafka_trial.report.row_files import append_row
 from kafka_trial.trial.cut_matrix import Walk, apis_used, walk
 from kafka_trial.trial.session import TrialRequest
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import orjson
-
-from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError
+from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.report.html import page_of
+from kafka_trial.report.row_files import rows_in
 
 NOT_REACHED = "not reached"
 NOT_TRIED = "not tried"
@@ -46,25 +45,12 @@ class CutRow:
 
 
 def read_rows(file: Path) -> list[CutRow]:
-    """Returns the rows of a matrix, oldest first; none where there is no file.
+    """Returns the rows of a matrix, oldest first; none where there is no file. A torn last line is left out.
 
     Raises:
-        InputError: a line is none of its rows.
+        InputError: another line is none of its rows.
     """
-    rows = []
-    for number, line in enumerate(file.read_bytes().splitlines() if file.exists() else (), start=1):
-        try:
-            table = orjson.loads(line)
-            rows.append(CutRow(**{**table, "anomalies": tuple(table["anomalies"])}))
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{file}:{number}", f"expected a row of `kafka-trial cuts`, seen {line[:80]!r}") from error
-    return rows
-
-
-def append_row(file: Path, row: CutRow) -> None:
-    """Adds one row."""
-    with file.open("ab") as out:
-        out.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    return rows_in(file, lambda table: CutRow(**{**table, "anomalies": tuple(table["anomalies"])}))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError, unknown_name
 from kafka_trial.history.store import RunFolder
 from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS, Cell, cells_of, scenario_of
-from kafka_trial.report.cut_page import NOT_REACHED, ROWS, CutRow, Matrix, append_row, read_rows, write_matrix
+from kafka_trial.report.cut_page import NOT_REACHED, ROWS, CutRow, Matrix, read_rows, write_matrix
+from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest, run_metadata

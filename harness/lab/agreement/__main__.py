@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
+from kafka_trial.report.row_files import append_row
 from lab.agreement.rows import Row, counting, page, read_rows, row_of
 from lab.agreement.sample import every_kind
 from lab.agreement.sayings import both_say
 from lab.calibration.campaign import source_digest
 from lab.naive.checker import ANOMALIES
 from lab.repository import git_revision
-from lab.row_files import append_row
 
 LAB = Path(__file__).parent.parent
 REPORTS = CHECKOUT / "reports"

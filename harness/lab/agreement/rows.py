@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.report.row_files import rows_in
 from lab.agreement.sayings import Sayings
-from lab.row_files import rows_in
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from statistics import median
 
 import psutil
 
-from lab.row_files import rows_in
+from kafka_trial.report.row_files import rows_in
 from lab.scale.page import scale_lines
 from lab.scale.samples import SAMPLES_NAME, Sample, read_samples
 

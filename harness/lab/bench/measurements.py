@@ -23,6 +23,7 @@ from kafka_trial.errors import PASS, InputError, UnjudgeableError, unknown_name
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import Load
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
@@ -32,7 +33,6 @@ from lab.bench.cuts import lane_throughput
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, machine, page_of, ratios
 from lab.bench.reader import start_reader
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row
 from lab.scale.campaign import run_campaign
 from lab.scale.cases import cases
 from lab.scale.samples import SAMPLES_NAME

@@ -17,13 +17,13 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import build_consumer_folder
 from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.report.row_files import rows_in
 from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
 from lab.calibration.source_digests import SAME
-from lab.row_files import rows_in
 
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on

@@ -21,6 +21,7 @@ from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
 from kafka_trial.history.store import SUFFIX, RunFolder, pack
 from kafka_trial.report.explain import TABLE
+from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
@@ -43,7 +44,6 @@ from lab.calibration.page import page
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.calibration.table import committed_table, table_bytes
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"

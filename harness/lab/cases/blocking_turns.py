@@ -17,6 +17,7 @@ from typing import Any, Final
 from kafka_trial import registry
 from kafka_trial.consumers.patched_consumer import merged_text
 from kafka_trial.errors import KafkaTrialError
+from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
@@ -26,7 +27,6 @@ from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.blocking_turns_figures import Figures, Knobs, figures_of, predicted_drain_s, predicted_rate_per_s
 from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 CASE: Final = 1
 ROWS_NAME: Final = "blocking_turns.jsonl"

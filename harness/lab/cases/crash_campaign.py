@@ -18,6 +18,7 @@ from kafka_trial.cluster.wiring import LANES
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import merged_text
 from kafka_trial.errors import KafkaTrialError
+from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
@@ -30,7 +31,6 @@ from lab.cases.crash_matrix import Cell
 from lab.cases.crash_proof import Proof, effects_left, prove
 from lab.cases.crash_rows import ROWS_NAME, CrashRow, read_rows
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row
 
 RUNS = Path("trial-runs") / "cases"
 SEEDS = 4  # so often a cell is tried until its crash lands; once where its program cannot be at the point

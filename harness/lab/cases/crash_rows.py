@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.report.row_files import rows_in
 from lab.cases.crash_matrix import FROZEN, POINTS
 from lab.cases.crash_proof import Proof
-from lab.row_files import rows_in
 
 ROWS_NAME = "cases.jsonl"
 CASE = 2

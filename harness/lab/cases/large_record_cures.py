@@ -16,6 +16,7 @@ from typing import Any, Final
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
@@ -24,7 +25,6 @@ from kafka_trial.workload.payload import PayloadFiles
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.large_records import PLAIN, value_of
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "large_record_cures.jsonl"
 FOLDER: Final = registry.CHECKOUT / "fixtures" / "large-records"

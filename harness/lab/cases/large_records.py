@@ -37,8 +37,8 @@ from kafka_trial.preflight.answer import Answer, answer
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from kafka_trial.preflight.plan import make_plans
 from kafka_trial.preflight.sizes import parse_size
+from kafka_trial.report.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 CASE: Final = 4
 ROWS_NAME: Final = "large_records.jsonl"

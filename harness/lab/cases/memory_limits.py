@@ -20,11 +20,11 @@ from kafka_trial.cluster.user_cache import run_tool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import StartError
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
+from kafka_trial.report.row_files import append_row, rows_in
 from lab.cases import large_records
 from lab.cases.large_records import TOLERANCE, MemoryCell, ProbePlace, drained_bytes, predicted, probe_command
 from lab.cases.memory_group import memory_group
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "memory_limits.jsonl"
 SIZES: Final = ("1kB", "1MB", "10MB")

@@ -32,8 +32,8 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.preflight.answer import Answer, answer, name_of
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from kafka_trial.preflight.plan import make_plans
+from kafka_trial.report.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "refusing_hops.jsonl"
 BROKER: Final = {"message.max.bytes": "200000", "socket.request.max.bytes": "2000000"}

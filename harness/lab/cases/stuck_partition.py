@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError
+from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
@@ -23,7 +24,6 @@ from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.stuck_partition_figures import figures_of
 from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "stuck_partition.jsonl"
 FOLDER: Final = Path("fixtures") / "stuck-partition"

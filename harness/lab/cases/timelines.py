@@ -17,10 +17,10 @@ from matplotlib.axes import Axes
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.partition_timeline import PartitionLag, PartitionTimeline
+from kafka_trial.report.row_files import append_row
 from kafka_trial.report.timeline import Timeline, read_timeline
 from lab.cases.plots import plots
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row
 
 ROWS_NAME: Final = "case_timelines.jsonl"
 POINTS_MAX: Final = 300

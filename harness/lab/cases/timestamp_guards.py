@@ -19,6 +19,7 @@ from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.event import Event
+from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.scenario import Burst, Load, Scenario, scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
@@ -26,7 +27,6 @@ from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.crash_campaign import RUNS, consumer_digest, text_digest
 from lab.repository import git_revision, reports_folder
-from lab.row_files import append_row, rows_in
 
 ROWS_NAME: Final = "timestamp_guards.jsonl"
 SEED: Final = 5

@@ -12,6 +12,7 @@ from dataclasses import replace
 from kafka_trial import registry
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.nemesis.cut_scenarios import PREFIX
+from kafka_trial.report.row_files import append_row
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, grid, header_of, read_rows
@@ -19,7 +20,6 @@ from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_diges
 from lab.calibration.chosen_cuts import SINS_FOUND_BY_FEW_SUITES
 from lab.calibration.source_digests import making_digest
 from lab.repository import reports_folder
-from lab.row_files import append_row
 
 INSTANTS_NAME = "instants.jsonl"
 SEED = 1

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
+from kafka_trial.report.row_files import append_row
 from lab.mutation.killers import TESTS, Judges, test_files
 from lab.mutation.operators import Mutant, digest_of, function_digests, mutants, planted
 from lab.mutation.rows import (
@@ -34,7 +35,6 @@ from lab.mutation.rows import (
     read_rows,
 )
 from lab.repository import git_revision
-from lab.row_files import append_row
 
 SOURCES = CHECKOUT / "harness" / "kafka_trial" / "invariants"
 ROWS, PAGE = CHECKOUT / "reports" / "mutation.jsonl", CHECKOUT / "reports" / "mutation.md"

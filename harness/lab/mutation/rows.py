@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka_trial.report.row_files import rows_in
 from lab.mutation.operators import OPERATORS, Mutant, Place, digest_of
-from lab.row_files import rows_in
 
 SEED = 20261121
 KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"

@@ -18,10 +18,10 @@ from pathlib import Path
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.report.row_files import append_row
 from lab.bench.figures import machine
 from lab.calibration.campaign import source_digest
 from lab.repository import git_revision
-from lab.row_files import append_row
 from lab.scale.cases import CHECK, DUCKDB, WARM, Case
 from lab.scale.cost import cost_of
 from lab.scale.history import write_history

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.row_files import rows_in
+from kafka_trial.report.row_files import rows_in
 
 SAMPLES_NAME = "scale.jsonl"
 

@@ -12,8 +12,8 @@ import pytest
 
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
+from kafka_trial.report.row_files import append_row
 from lab.calibration.campaign import source_digest
-from lab.row_files import append_row
 from lab.scale import campaign
 from lab.scale.campaign import expect_ready, run_campaign, turns
 from lab.scale.cases import CHECK, DUCKDB, HUGE, SIZES, Case, cases

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from lab.row_files import append_row
+from kafka_trial.report.row_files import append_row
 from lab.scale import page
 from lab.scale.cases import CHECK, DUCKDB, OF_MESSAGES, PLAIN, SIZES, WARM
 from lab.scale.page import scale_lines
@@ -46,7 +46,7 @@ def test_samples_come_back_as_they_were_written(tmp_path: Path) -> None:
         append_row(file, one)
     assert read_samples(file) == samples
     file.write_bytes(b'{"case":1}\n')
-    with pytest.raises(InputError, match="expected a row"):
+    with pytest.raises(InputError, match="expected one of the rows"):
         read_samples(file)
 
 

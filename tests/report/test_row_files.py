@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from lab.row_files import append_row, rows_in
+from kafka_trial.report.row_files import append_row, rows_in
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def test_what_is_no_row_is_refused_by_its_line(tmp_path: Path) -> None:
     """Only a last line can be torn."""
     file = tmp_path / "rows.jsonl"
     file.write_text('{"one":1,"two":2}\n{"one":3}\n{"one":5,"two":6}\n')
-    with pytest.raises(InputError, match=r"rows\.jsonl:2: expected a row of a campaign"):
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: expected one of the rows of this file"):
         rows_in(file, of)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a campaign in JSON Lines; a campaign may be killed at any time, also while it writes a row."""
+"""Rows in JSON Lines of what is resumed: a matrix of cuts, a campaign. It may be killed while it writes a row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def rows_in(file: Path, from_table: Callable[[dict[str, Any]], T]) -> list[T]:
         try:
             rows.append(from_table(orjson.loads(line)))
         except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{file}:{number}", f"expected a row of a campaign, seen {line[:80]!r}") from error
+            raise InputError(
+                f"{file}:{number}", f"expected one of the rows of this file, seen {line[:80]!r}"
+            ) from error
     return rows
 
 
