@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka_trial.cluster.spark_java import spark_class_data_archive
 from kafka_trial.cluster.toxiproxy import toxiproxy_server
 from kafka_trial.registry import CHECKOUT
 from requirements import missing
@@ -77,7 +78,8 @@ def _closed_above(place: Path) -> Path | None:
 
 @contextmanager
 def another_user(engine_host: str) -> Iterator[AnotherUser]:
-    """Lends one to a test; skips where this user cannot start programs of others."""
+    """Lends one to a test, with Toxiproxy and Spark's archive, which take long to make; skips where this user cannot
+    start programs of others."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         missing("dockerd", "only root, with util-linux' setpriv, can start programs of another user")
     if not engine_host.startswith("unix://"):
@@ -89,6 +91,10 @@ def another_user(engine_host: str) -> Iterator[AnotherUser]:
             (folder / name).mkdir()
             shutil.chown(folder / name, NAME)
         shutil.copy(toxiproxy_server(), folder / "toxiproxy-server")
+        if (archive := spark_class_data_archive()) is not None:
+            (folder / "cache" / "archive").mkdir()
+            shutil.chown(folder / "cache" / "archive", NAME)
+            shutil.copy(archive, folder / "cache" / "archive")
         yield AnotherUser(folder, Path(engine_host.removeprefix("unix://")), _environment(folder))
     finally:
         shutil.rmtree(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import hypothesis
@@ -10,11 +11,15 @@ from sampled import Sample, Sampled, asked
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.trial.session import Session
 
 pytest_plugins = ["pytester", "durations", "requirements", "engines", "tiers"]
+
+# `pytester` gives tests another home, where nothing was fetched, built or trained yet.
+os.environ.setdefault("KAFKA_TRIAL_CACHE", str(cache_folder()))
 
 # Trials run beside: how long an example takes says nothing about what it shows.
 hypothesis.settings.register_profile(

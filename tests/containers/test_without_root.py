@@ -16,6 +16,7 @@ import trials_of_another_user
 from another_user import AnotherUser, another_user
 from engines import left_of
 from kafka_trial.cluster.images import image_for_kafka, image_for_toxiproxy
+from kafka_trial.cluster.spark_java import spark_archive_place
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.containers.network import LABEL
 from kafka_trial.history.store import RunFolder
@@ -87,8 +88,11 @@ def test_injections_that_do_nothing_are_found_out(told: dict[str, Any]) -> None:
 
 
 def test_nothing_of_it_stays(told: dict[str, Any], user: AnotherUser) -> None:
-    """Neither what containers have written in the user's folders, nor a file there that is another's."""
+    """Neither what containers have written in the user's folders, nor a file there that is another's; and the archive
+    that was lent was good for the user too: no other was made."""
     assert told["user"] != 0
+    lent = spark_archive_place().name
+    assert [file.name for file in (user.folder / "cache" / "archive").iterdir()] == [lent]
     assert [place.name for place in (user.folder / "tmp").iterdir() if place.name.startswith("kafka-trial-kt")] == []
     owners = {place.stat().st_uid for place in (user.folder / "out").rglob("*")}
     assert owners == {told["user"]}

@@ -46,16 +46,19 @@ def test_a_difference_is_found_and_told(
 ) -> None:
     """A judge that is blind to commits ahead differs from the other wherever there is one; nothing else does."""
 
-    says = sayings.vectorised_says
+    says, said = sayings.vectorised_says, dict[str, Mapping[str, Said]]()
+
+    def seeing(history: History) -> Mapping[str, Said]:
+        return said.setdefault(str(history.plan), says(history))
 
     def blind(history: History) -> Mapping[str, Said]:
-        said = says(history)
-        _, undecided = said["commit-ahead"]
-        return {**said, "commit-ahead": (Counter(), undecided)}
+        seen = said[str(history.plan)]
+        return {**seen, "commit-ahead": (Counter(), seen["commit-ahead"][1])}
 
     monkeypatch.setattr(agreement, "ROWS", tmp_path / "rows.jsonl")
     monkeypatch.setattr(agreement, "PAGE", tmp_path / "page.md")
     few = ["--per-sin", "1", "--clean", "1", "--seed", "1"]
+    monkeypatch.setattr(sayings, "vectorised_says", seeing)
     assert agreement.main(few) == 0
     monkeypatch.setattr(sayings, "vectorised_says", blind)
     assert agreement.main(few) == 1

@@ -53,13 +53,13 @@ def test_a_change_counts_where_it_matters(
     file: str, makes: bool, judges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A changed fault asks for new trials, a changed rule for another judgement, a changed demo for neither."""
+    digests = source_digests.making_digest, source_digests.judging_digest
+    before = [digest() for digest in digests]
     copy = shutil.copytree(source_digests.PACKAGE, tmp_path / "kafka_trial")
     monkeypatch.setattr(source_digests, "PACKAGE", copy)
-    digests = source_digests.making_digest.__wrapped__, source_digests.judging_digest.__wrapped__
-    before = [digest() for digest in digests]
     with (copy / file).open("a") as source:
         source.write("changed = True\n")
-    assert [digest() != old for digest, old in zip(digests, before, strict=True)] == [makes, judges]
+    assert [digest.__wrapped__() != old for digest, old in zip(digests, before, strict=True)] == [makes, judges]
 
 
 def plain(code: str, tmp_path: Path) -> set[str]:
@@ -108,9 +108,9 @@ def test_what_makes_histories_is_what_runs(
 
 def test_a_definition_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From one module that makes histories to another."""
+    before = source_digests.making_digest()
     copy = shutil.copytree(source_digests.PACKAGE, tmp_path / "kafka_trial")
     monkeypatch.setattr(source_digests, "PACKAGE", copy)
-    before = source_digests.making_digest.__wrapped__()
     text = (copy / "process" / "waiting.py").read_text()
     (copy / "process" / "waiting.py").rename(copy / "cluster" / "pausing.py")
     (copy / "process" / "waiting.py").write_text("from kafka_trial.cluster.pausing import *\n")
