@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
 # tests one after the other, then what needs Spark and no cluster; beside them what needs neither, then the sampled
-# trials. What is live leaves half of the machine idle, and both rows take about as long. DURATIONS=FILE keeps what
+# trials. What is live leaves half of the machine idle: that goes to what computes for long. DURATIONS=FILE keeps what
 # each test took.
 set -u
 cd "$(dirname "$0")/.."
@@ -9,15 +9,15 @@ readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
-log=$(mktemp)
-beside='' part=''
+log=$(mktemp) computed=$(mktemp)
+beside='' computing='' part=''
 # Of a whole tier on two cores, in seconds; a machine that has archives to train first (Kafka's two and Spark's) has more.
 budget=''
 archives() { .venv/bin/kafka-trial doctor 2>/dev/null | grep -c '\.jsa$'; }
 [ "$*" = "--tier everyday" ] && budget=$((24 * 60 + 30)) && [ "$(archives)" -lt 3 ] && budget=$((budget + 8 * 60))
 readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
-trap 'kill "$beside" 2>/dev/null; rm -f "$log"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
+trap 'kill "$beside" "$computing" 2>/dev/null; rm -f "$log" "$computed"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
 
 share() { # the nice value of this session against those of brokers and members, as kafka_trial/trial/stall_prevention.py has it
   { echo "$1" >"$AUTOGROUP"; } 2>/dev/null || true
@@ -52,18 +52,28 @@ killable() { # a command that ends with this shell
 aside() {
   trap '' INT # what it waits for ends with the shell that began it
   trap 'kill "$part" 2>/dev/null; exit 143' TERM
-  in_turn killable "not cluster and not spark" sample -p no:cacheprovider "$@" >"$log" 2>&1
+  in_turn killable "not cluster and not spark and not computes" sample -p no:cacheprovider "$@" >"$log" 2>&1
+}
+
+yielding() { # a command that has what all others leave of the processor, brokers and members too: a session of its own
+  trap '' INT
+  trap 'kill "$part" 2>/dev/null; exit 143' TERM
+  killable setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh "$@" >"$computed" 2>&1
 }
 
 share -10
 aside "$@" &
 beside=$!
+yielding "${PYTEST[@]}" -m computes -p no:cacheprovider "$@" &
+computing=$!
 trap 'exit 130' INT
 in_turn command "cluster and not sample" "spark and not cluster" "$@"
 said=$?
-wait "$beside"
-said=$(worse "$said" $?)
-cat "$log"
+for behind in "$computing" "$beside"; do
+  wait "$behind"
+  said=$(worse "$said" $?)
+done
+cat "$computed" "$log"
 case " $* " in *" --skip-passed "*) [ "$said" = "$NOTHING_SELECTED" ] && said=0 ;; esac # all had passed before
 .venv/bin/python tests/durations.py summarise "$durations" "$SECONDS" $budget || said=$(worse "$said" 1)
 exit "$said"

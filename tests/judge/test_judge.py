@@ -44,6 +44,8 @@ from kafka_trial.judge import findings
 from kafka_trial.judge import judge as judging
 from kafka_trial.judge.judge import judge_events
 
+pytestmark = pytest.mark.computes
+
 FORTY_FOUR = 44
 
 

@@ -15,6 +15,8 @@ import pytest
 from kafka_trial.errors import InputError
 from kafka_trial.judge.lines import EVENTS, LineStats, read_blocks
 
+pytestmark = pytest.mark.computes
+
 GOOD = b'{"schema":1,"source":"s","seq":%d,"time_ns":5,"kind":"delivered","topic":"t","partition":0,"offset":%d}\n'
 
 

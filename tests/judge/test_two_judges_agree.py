@@ -12,8 +12,9 @@ from lab.agreement.sample import Sample, every_kind, measured, slept
 from lab.agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from lab.naive.checker import ANOMALIES, judge
 
+pytestmark = pytest.mark.computes
+
 CLEAN_EXAMPLES = 198
-QUARTERS = 4
 SLEPT_EXAMPLES_PER_SIN = 4
 COUNTED_ONLY = {
     "redelivered",
@@ -28,16 +29,21 @@ COUNTED_ONLY = {
 @pytest.fixture(scope="module")
 def parts(request: pytest.FixtureRequest) -> int:
     """In how many parts the sample is cut, one of which has its turn; 1: all of it is looked at."""
-    return 1 if request.config.getoption("--tier") == tiers.ALL else QUARTERS
+    return 1 if request.config.getoption("--tier") == tiers.ALL else tiers.TURNS
 
 
 @pytest.fixture(scope="module")
 def sample(parts: int) -> Sample:
-    """Histories of every sin, and clean ones; of each kind the part whose turn it is."""
+    """Histories of every sin, and clean ones; of each kind a part: the next kind's is the next one, so that those which
+    are drawn first, and show least, are not all in one."""
     kinds: dict[str | None, Sample] = defaultdict(list)
     for history in every_kind(clean=CLEAN_EXAMPLES):
         kinds[history.plan.sin].append(history)
-    return [history for kind in kinds.values() for history in kind[tiers.rotation() % parts :: parts]]
+    return [
+        history
+        for number, kind in enumerate(kinds.values())
+        for history in kind[(tiers.rotation() + number) % parts :: parts]
+    ]
 
 
 @pytest.fixture(scope="module")

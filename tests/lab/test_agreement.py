@@ -17,6 +17,8 @@ from lab.agreement.sayings import Said
 from lab.history_strategies import History
 from lab.naive.checker import ANOMALIES
 
+pytestmark = pytest.mark.computes
+
 ROW = Row(
     seed=7,
     clean=1,

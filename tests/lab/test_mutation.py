@@ -55,6 +55,7 @@ def test_dropped_lines() -> None:
     assert dropped == [3, 4, 5, 6]
 
 
+@pytest.mark.computes
 def test_every_mutant_is_another_module() -> None:
     """All of them can be compiled, none is the module as it is, and there are thousands."""
     count = 0
@@ -177,6 +178,7 @@ def test_another_shape_is_another_function(before: str, after: str) -> None:
     assert function_digests(f"def f(n=NEVER):\n    return {before}\n")["f"] != texts[0]
 
 
+@pytest.mark.computes
 def test_every_mutant_has_its_function_digest() -> None:
     """Methods, nested functions and what an import executes too."""
     for module in read_modules().values():

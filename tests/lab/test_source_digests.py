@@ -9,6 +9,8 @@ import pytest
 
 from lab.calibration import source_digests
 
+pytestmark = pytest.mark.computes
+
 
 def inside(files: list[Path]) -> set[str]:
     return {file.relative_to(source_digests.PACKAGE).as_posix() for file in files}
