@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,12 @@ import pytest
 
 from kafka_trial.check import check_run
 from kafka_trial.cli import main
-from kafka_trial.cluster.spark_java import pyspark_folder, spark_environment
+from kafka_trial.cluster.spark_java import (
+    pyspark_folder,
+    spark_class_data_archive,
+    spark_environment,
+    spark_jvm_options,
+)
 from kafka_trial.errors import PASS, WRONG_INPUT
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.lines import splits_of
@@ -80,7 +86,9 @@ class SparkCluster:
 
 @pytest.fixture
 def spark_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkCluster]:
-    """Starts a master and two workers on loopback, on ports that the kernel draws."""
+    """Starts a master and two workers on loopback, on ports that the kernel draws; these, their executors and drivers
+    are processes that live for seconds, and begin like the judge's own."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", shlex.join(spark_jvm_options(spark_class_data_archive())))
     hooked = tmp_path / "hooked"
     hooked.mkdir()
     (hooked / "sitecustomize.py").write_text(HOOK.format(opened=str(tmp_path / "opened")))
