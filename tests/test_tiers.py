@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -23,7 +24,7 @@ def test_each_time(): pass
 """
 WHOLE = """
 import pytest
-pytestmark = pytest.mark.rotates(together="dear")
+pytestmark = pytest.mark.rotates(together="whole")
 def test_one_of_{0}(): pass
 def test_other_of_{0}(): pass
 """
@@ -84,3 +85,63 @@ def test_the_rotation_is_told_and_follows_from_the_commit(
     pytester.makepyfile("def test_one(): pass")
     told = pytester.runpytest("-p", "tiers", "--tier", "everyday")
     told.stdout.fnmatch_lines(["tier: everyday, rotation 2 of 0 to 4 (ROTATION=2 repeats it, make test-all runs all)"])
+
+
+def test_by_what_they_take_files_have_turns_that_level_the_rotations() -> None:
+    """The dearest first, each where there is least; every one once."""
+    takes = {"a": 30, "b": 100, "c": 60, "d": 50, "e": 40, "f": 20, "g": 10}
+    assert tiers.turns(takes) == {"b": 0, "c": 1, "d": 2, "e": 3, "a": 4, "f": 4, "g": 3}
+
+
+def test_no_rotation_is_much_longer_than_another() -> None:
+    """By what the dear files take: no longer than the dearest of them, or a tenth more than a fifth of them all."""
+    takes, whose = tiers.TAKES["dear"], tiers.turns(tiers.TAKES["dear"])
+    whole = [sum(takes[file] for file in takes if whose[file] == turn) for turn in range(tiers.TURNS)]
+    assert max(whole) <= max(*takes.values(), 1.1 * sum(whole) / tiers.TURNS), whole
+
+
+def test_what_is_dear_is_known_to_take() -> None:
+    """Each file with such tests, and no other."""
+    files = {file for file in (tiers.ROOT / "tests").rglob("test_*.py") if file.name != "test_tiers.py"}
+    dear = {file for file in files if 'rotates(together="dear")' in file.read_text()}
+    assert sorted(tiers.TAKES["dear"]) == sorted(file.relative_to(tiers.ROOT).as_posix() for file in dear)
+
+
+def test_files_that_have_turns_by_what_they_take(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of them are collected; one that nobody knows is named."""
+    takes = {"test_dear.py": 1, "elsewhere.py": 9, "test_dearer.py": 5}
+    monkeypatch.setattr(tiers, "TAKES", {"whole": takes})
+    runs = [run(pytester, monkeypatch, rotation) for rotation in range(tiers.TURNS)]
+    files = [{name.partition("_of_")[2] for name in names if "_of_" in name} for names in runs]
+    assert files == [set(), {"dearer"}, {"dear"}, set(), set()]
+    monkeypatch.setattr(tiers, "TAKES", {"whole": {"test_dear.py": 1}})
+    told = pytester.runpytest("-p", "tiers", "--tier", "everyday")
+    assert told.ret == pytest.ExitCode.USAGE_ERROR
+    told.stderr.fnmatch_lines(["*test_dearer.py* is not in *rotations.toml: add it"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "reads"),
+    [
+        ("sample and not cluster", 1),
+        ("cluster or sample and not cluster", 1),
+        ("not cluster", 2),
+        ("(sample)", 2),
+        ("sample or not cluster", 2),
+        ("", 2),
+    ],
+)
+def test_only_files_that_name_the_marker_are_read(asked: str, reads: int, pytester: pytest.Pytester) -> None:
+    """Where one is asked for; else all are."""
+    pytester.makeini("[pytest]\nmarkers =\n    sample\n    cluster")
+    marked = "import pytest\npytestmark = pytest.mark.sample\n"
+    pytester.makepyfile(test_marked=f"{marked}def test_one(): pass", test_plain="def test_one(): pass")
+    told = pytester.runpytest("-p", "tiers", "-m", asked, "--collect-only")
+    told.stdout.fnmatch_lines([f"*collected {reads} item*"])
+
+
+def test_a_marker_is_named_where_its_tests_are() -> None:
+    """No plug-in or other module gives one to tests of a file that does not name it."""
+    modules = [file for file in (tiers.ROOT / "tests").rglob("*.py") if not file.name.startswith("test_")]
+    marks = re.compile(r"add_marker|mark\.(?!parametrize|usefixtures)\w+")
+    assert {file.name: found for file in modules if (found := marks.findall(file.read_text()))} == {}
