@@ -72,8 +72,8 @@ SAME = {
     # Looked at the end of a cut before its connection had let go: the fault was without evidence then.
     "adda8457f90bbda2": "be7a539eae386e8e",
     # With brokers of their own settings, heap or image where a trial asks for them, and what a fixture of pytest adds to
-    # a consumer's environment; a broker that dies at a cut, and a poll interval that expires, are told by other evidence.
-    # No suite has either. Tried: the sins of the suites that are new, and the sample of `make test`.
+    # a consumer's environment; a broker that dies at a cut, and a poll interval that expires, are told by other
+    # evidence. No suite has either. Tried: the sins of the suites that are new, and the sample of `make test`.
     "97e3b4d07e24e5a2": "be7a539eae386e8e",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
