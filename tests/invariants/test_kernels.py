@@ -30,6 +30,34 @@ def test_composites_sort_as_pairs(rows: list[tuple[int, int]], others: list[tupl
     assert all((a < b) == (p < q) and (a == b) == (p == q) for a, p in both for b, q in both)
 
 
+WALL_NS = st.integers(1_764_000_000 * 10**9, 1_764_000_600 * 10**9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.one_of(WALL_NS, st.sampled_from([k.NONE, k.NEVER]))), max_size=12))
+@example([(0, k.NONE), (0, k.NONE + 1), (0, 1_764_000_000 * 10**9), (0, k.NEVER - 1), (0, k.NEVER), (3, k.NONE)])
+def test_composites_of_times_need_no_ranks(rows: list[tuple[int, int]]) -> None:
+    """Where only NONE, NEVER and their neighbours lie far from the others, nothing is sorted for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(k, "_dense", None)
+        (one,) = k.composites(_columns(rows))
+    both = list(zip(one.tolist(), rows, strict=True))
+    assert all((a < b) == (p < q) and (a == b) == (p == q) for a, p in both for b, q in both)
+
+
+@given(st.lists(st.tuples(VALUES, st.booleans(), st.integers(-1, 2**40), VALUES), max_size=12))
+def test_ordered(rows: list[tuple[int, ...]]) -> None:
+    """Rows by columns of any 64-bit integers, the first weighing most; equal ones stay in their order."""
+    columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.empty(0, np.int64)] * 4
+    assert k.ordered(*columns).tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
+
+
+@given(ROWS)
+def test_first_of_several(rows: list[tuple[int, int]]) -> None:
+    """A run begins where any of the columns differs from the row before."""
+    expected = [row for row in range(len(rows)) if row == 0 or rows[row] != rows[row - 1]]
+    assert k.first_of(*_columns(rows)).tolist() == expected
+
+
 @given(ROWS)
 def test_max_before_and_min_after(rows: list[tuple[int, int]]) -> None:
     """The greatest value before each row, and the least after it, inside its group."""

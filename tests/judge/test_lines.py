@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from kafka_trial.errors import InputError
+from kafka_trial.judge import lines
 from kafka_trial.judge.lines import EVENTS, LineStats, read_blocks
 
 pytestmark = pytest.mark.computes
 
+read_json = lines._read
 GOOD = b'{"schema":1,"source":"s","seq":%d,"time_ns":5,"kind":"delivered","topic":"t","partition":0,"offset":%d}\n'
 
 
@@ -205,3 +207,14 @@ def _all_of(path: Path) -> tuple[list[tuple[bytes, int, int]], LineStats]:
         for block in blocks
         for row in range(block.events.num_rows)
     ], line_stats
+
+
+def test_a_file_with_entries_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Arrow would take for lists of another type is known before it reads."""
+    parsed = []
+    monkeypatch.setattr(lines, "_read", lambda *given: parsed.append(read_json(*given)) or parsed[-1])
+    entries = (
+        b'{"schema":1,"source":"s","seq":1,"time_ns":5,"kind":"assigned","entries":[{"topic":"t","partition":0}]}\n'
+    )
+    assert read(tmp_path, GOOD % (0, 7), entries) == ([7, None], [])
+    assert [events["entries"].type for events in parsed] == [lines.ENTRIES]

@@ -170,6 +170,7 @@ CORE_FIELDS = (
     "op",
     "source_wall_ns",
 )
+_OWN_FIELDS = frozenset((*BASE_FIELDS, *CORE_FIELDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +221,14 @@ def from_line(line: bytes | str) -> Event:
     Raises:
         ValueError: as `fields_of`.
     """
-    body = fields_of(line)
-    del body["schema"]
-    base = {name: body.pop(name) for name in BASE_FIELDS}
-    core = {name: body.pop(name) for name in CORE_FIELDS if name in body}
-    return Event(**base, **core, details=body)
+    return event_of(fields_of(line))
+
+
+def event_of(fields: dict[str, Any]) -> Event:
+    """Returns the event of what `fields_of` returned, which is used up."""
+    del fields["schema"]
+    known = {name: fields.pop(name) for name in _OWN_FIELDS & fields.keys()}
+    return Event(**known, details=fields)
 
 
 def fields_of(line: bytes | str) -> dict[str, Any]:

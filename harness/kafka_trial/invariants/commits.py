@@ -29,7 +29,6 @@ from kafka_trial.invariants.kernels import (
     at_or_before,
     between,
     in_ranges,
-    joined,
     per_group,
     picked,
     starts_of,
@@ -224,7 +223,7 @@ def regressions(batch: Batch) -> Table:
     """Returns slice, first (the commit that fell), back (the one that recovered, -1: none): one row an episode."""
     log = commits_in_effect(batch)
     low = log["committed_offset"] < log["peak"]
-    run = np.cumsum(starts_of(joined(log["stretch"], low.astype(np.int64)))) if len(log) else low.astype(np.int64)
+    run = np.cumsum(starts_of(log["stretch"], low)) if len(log) else low.astype(np.int64)
     first = np.flatnonzero(low & starts_of(run))
     begins = np.flatnonzero(starts_of(run))
     following = np.searchsorted(begins, first, side="right")

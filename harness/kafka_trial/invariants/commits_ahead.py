@@ -74,7 +74,7 @@ def commit_ahead(batch: Batch) -> Findings:
     rising = _rising(batch)
     both = stacked(_ahead_by_own_word(batch), _ahead_by_log(batch, rising))
     both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
-    ahead = both.take(first_of(joined(both["slice"], both["committed_offset"])))
+    ahead = both.take(first_of(both["slice"], both["committed_offset"]))
     rows = table(
         slice=ahead["slice"],
         order=ahead["committed_offset"],
@@ -126,7 +126,7 @@ def _effect_seq(batch: Batch, delivered: Table) -> Ints:
     effects = batch.of(Kind.EFFECT)
     effects = effects.having(written_ns=batch.written_ns(effects["source"], effects["time_ns"]))
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["written_ns"]))
-    effects = effects.take(first_of(joined(effects["slice"], effects["offset"])))
+    effects = effects.take(first_of(effects["slice"], effects["offset"]))
     row = exactly(effects["slice"], effects["offset"], delivered["slice"], delivered["offset"])
     effect_ns = picked(effects["written_ns"], row, NEVER)
     lines = own_words(batch).take(own_words(batch)["told_by"] == SAID).sorted_by("file", "time_ns")
@@ -156,7 +156,7 @@ def _delivered_offsets(batch: Batch) -> Table:
     given = deliveries(batch)
     held = given.take((given["ownership_epoch"] >= 0) & (given["told_by"] == SAID))
     held = held.take(ordered(held["ownership_epoch"], held["offset"]))
-    first = held.take(first_of(joined(held["ownership_epoch"], held["offset"])))
+    first = held.take(first_of(held["ownership_epoch"], held["offset"]))
     done = batch.of(Kind.PROCESSED, Kind.UNREADABLE)
     size = len(batch.trial_context.sources) + 1
     file, wanted = (rows["slice"] * size + rows["source"] for rows in (done, first))

@@ -127,7 +127,7 @@ def first_handlings(batch: Batch) -> Table:
     if settings.effects == "state":
         done = stacked(done, by_later_states(batch, done.take(done["kind"] == Kind.EFFECT)))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
-    first = first_of(joined(done["slice"], done["offset"]))
+    first = first_of(done["slice"], done["offset"])
     said_ns = np.where(
         done["stamped"] == 1,
         clocks.earliest_append_ns(batch.trial_context, done["source"], done["time_ns"]),

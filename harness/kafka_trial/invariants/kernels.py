@@ -6,6 +6,7 @@ take and return numpy arrays; none loops over rows or groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,36 @@ def composites(*pairs: tuple[Array, Array]) -> list[Ints]:
     """Returns for each (group, value) pair of arrays one array of integers that sorts as (group, value) would.
 
     The integers of all pairs are comparable. Values may be any 64-bit integers: where group and value do not fit into
-    63 bits together, values are replaced by their rank.
+    63 bits together, values at either end of all (NONE, NEVER) are moved up to the others, else replaced by their rank.
     """
     filled = [values for _, values in pairs if len(values)]
     if not filled:
         return [np.empty(0, np.int64) for _ in pairs]
-    low, high = min(int(v.min()) for v in filled), max(int(v.max()) for v in filled)
     groups_max = max(int(g.max()) for g, _ in pairs if len(g)) + 2
-    span = high - low + 1
-    if span * groups_max < 2**62:
-        return [g.astype(np.int64) * span + (v.astype(np.int64) - low) for g, v in pairs]
+    low, high = min(int(v.min()) for v in filled), max(int(v.max()) for v in filled)
+    if (high - low + 1) * groups_max < 2**62:
+        return [g.astype(np.int64) * (high - low + 1) + (v.astype(np.int64) - low) for g, v in pairs]
+    known = [inside for v in filled if len(inside := v[(v > NONE + 1) & (v < NEVER - 1)])]
+    low = min((int(v.min()) for v in known), default=0) - 2
+    high = max((int(v.max()) for v in known), default=0) + 2
+    if (high - low + 1) * groups_max < 2**62:
+        return [g.astype(np.int64) * (high - low + 1) + (_moved_up(v, low, high) - low) for g, v in pairs]
     cuts = np.cumsum([len(v) for _, v in pairs])[:-1]
     groups, ranks = (_dense(np.concatenate([pair[place] for pair in pairs])) for place in (0, 1))
     size = int(ranks.max()) + 1
     return [g * size + part for g, part in zip(np.split(groups, cuts), np.split(ranks, cuts), strict=True)]
 
 
+def _moved_up(values: Array, low: int, high: int) -> Ints:
+    """Returns the values with those at either end of all (NONE and its neighbour, NEVER and its) just outside of those
+    between `low` + 2 and `high` - 2."""
+    v = values.astype(np.int64)
+    return np.where(v <= NONE + 1, v - NONE + low, np.where(v >= NEVER - 1, v - NEVER + high, v))
+
+
 def _dense(values: Array) -> Ints:
+    if in_order(values):
+        return np.cumsum(starts_of(values)) - 1
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
@@ -55,15 +69,42 @@ def joined(*columns: Array) -> Ints:
 
 def ordered(*columns: Array) -> Ints:
     """Returns the stable order of rows by columns, the first one weighing most."""
-    if len(columns) == 1:
-        return np.argsort(columns[0], kind="stable")
-    return np.argsort(joined(*columns), kind="stable")
+    keys = _keys(columns)
+    if len(keys) > 1:
+        return np.lexsort(keys[::-1])
+    return np.arange(len(keys[0])) if in_order(keys[0]) else np.argsort(keys[0], kind="stable")
 
 
-def starts_of(group: Array) -> Bools:
-    """Returns True at the first row of each run of equal groups."""
-    first = np.ones(len(group), np.bool_)
-    first[1:] = group[1:] != group[:-1]
+def _keys(columns: Sequence[Array]) -> list[Array]:
+    """Returns as few arrays as will do that sort as the columns do: neighbours that fit into 63 bits are one."""
+    keys, size = list(columns[:1]), 0  # the last key is from 0 on, and below its size, where that is not 0
+    for column in columns[1:] if len(columns[0]) else ():
+        (low, high), first = _range(column), keys[-1]
+        floor, top = (0, size - 1) if size else _range(first)
+        span = high - low + 1
+        if (top - floor + 1) * span < 2**62:
+            keys[-1] = (first.astype(np.int64) - floor) * span + (column.astype(np.int64) - low)
+            size = (top - floor + 1) * span
+        else:
+            keys, size = [*keys, column], 0
+    return keys
+
+
+def _range(values: Array) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
+
+
+def in_order(values: Array) -> bool:
+    """Tells whether no value is below the one before it."""
+    return not (values[1:] < values[:-1]).any()
+
+
+def starts_of(*groups: Array) -> Bools:
+    """Returns True at the first row of each run of equal groups; of several arrays, of rows that are equal in all."""
+    first = np.ones(len(groups[0]), np.bool_)
+    first[1:] = groups[0][1:] != groups[0][:-1]
+    for group in groups[1:]:
+        first[1:] |= group[1:] != group[:-1]
     return first
 
 
@@ -141,7 +182,7 @@ def _expect_sorted(keys: Ints) -> None:
     Raises:
         ValueError: they are not.
     """
-    if (keys[1:] < keys[:-1]).any():
+    if not in_order(keys):
         raise ValueError("rows that were to be looked up are not in their order")
 
 
@@ -173,7 +214,7 @@ def least_covering(
 
     `missing` is above all values. A sparse table: each interval is two overlapping blocks of 2^n points, handed down.
     """
-    order = ordered(joined(of_group, at)) if len(at) else np.empty(0, np.int64)
+    order = ordered(of_group, at) if len(at) else np.empty(0, np.int64)
     first, end = between(of_group[order], at[order], group, low, high)
     least = np.full(len(at), missing, np.int64)
     filled = end > first
@@ -214,9 +255,9 @@ def greatest_in(values: Array, first: Array, end: Array) -> Ints:
     return found
 
 
-def first_of(group: Array) -> Ints:
-    """Returns the indices of the first row of each run of equal groups."""
-    return np.flatnonzero(starts_of(group))
+def first_of(*groups: Array) -> Ints:
+    """Returns the indices of the first row of each run of equal groups, as `starts_of` does."""
+    return np.flatnonzero(starts_of(*groups))
 
 
 def number_in(group: Array) -> Ints:

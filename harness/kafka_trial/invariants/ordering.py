@@ -175,7 +175,7 @@ def _once(found: Table, *one: str) -> tuple[Table, Ints]:
     """Returns each `one` of a slice once, of one key where it is so; and the slice of each that is doubted, and no
     more."""
     found = found.take(ordered(*(found[name] for name in ("slice", *one)), found["doubted"], ~found["same_key"]))
-    found = found.take(first_of(joined(*(found[name] for name in ("slice", *one)))))
+    found = found.take(first_of(*(found[name] for name in ("slice", *one))))
     return found.take(~found["doubted"]), found["slice"][found["doubted"]]
 
 
@@ -242,7 +242,7 @@ def first_completions(batch: Batch) -> Table:
     """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
     done = completions(batch)
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
-    first = done.take(first_of(joined(done["slice"], done["offset"])))
+    first = done.take(first_of(done["slice"], done["offset"]))
     return first.take(~excused(batch, first["begun_in"], first["offset"], first["time_ns"]))
 
 
@@ -267,7 +267,7 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
     order = ordered(group, handlers["start_seq"])
     handlers, group = handlers.take(order), group[order]
     longest = max_before(group, handlers["end_seq"])
-    begins = starts_of(joined(group, handlers["batch"]))
+    begins = starts_of(group, handlers["batch"])
     longest = longest[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))] if len(group) else longest
     inside = (longest >= 0) & (handlers["start_seq"] < picked(handlers["end_seq"], longest, NONE))
     return _side_by_side(handlers.take(inside), handlers.take(longest[inside]), same_key=same_key)

@@ -118,7 +118,7 @@ def _rounds_elsewhere(group: Group) -> Ints:
     elsewhere = work["slice"][row] != waits["slice"][which]
     wait, number, other = which[elsewhere], work["round"][row][elsewhere], work["slice"][row][elsewhere]
     order = ordered(wait, number, other)
-    order = order[first_of(joined(wait[order], number[order], other[order]))]  # two clients may do one partition
+    order = order[first_of(wait[order], number[order], other[order])]  # two clients may do one partition
     wait, turn = wait[order], joined(wait[order], number[order])
     begins = first_of(turn)
     enough = np.diff(np.append(begins, len(turn))) >= OTHERS_MIN
@@ -134,7 +134,7 @@ def worked(batch: Batch) -> Table:
     member = group_members(batch, done)
     order = ordered(done["slice"], done["source"], member, number)
     done, member, number = done.take(order), member[order], number[order]
-    once = first_of(joined(done["slice"], done["source"], member, number))
+    once = first_of(done["slice"], done["source"], member, number)
     return table(
         slice=batch.slices[done["slice"][once]],
         source=done["source"][once].astype(np.int64),

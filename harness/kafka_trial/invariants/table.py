@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import Array, Ints, ordered
+from kafka_trial.invariants.kernels import Array, Ints, in_order, ordered
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,20 @@ class Table:
 
     def take(self, rows: Array) -> Self:
         """Returns the rows of a mask or of an array of indices."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         chosen: dict[_Rows | None, _Rows] = {}
         columns: dict[str, Column] = {}
         for name, column in unmade(self).items():
             whole, before = (column.whole, column.rows) if isinstance(column, _Taken) else (column, None)
-            columns[name] = _Taken(whole, chosen.setdefault(before, _Rows(rows, before)))
+            if before not in chosen:
+                chosen[before] = _Rows(rows, before)
+            columns[name] = _Taken(whole, chosen[before])
         return self._with(columns)
 
     def sorted_by(self, *names: str) -> Self:
         """Returns the rows in the stable order of the named columns."""
-        return self.take(ordered(*(self[name] for name in names)))
+        order = ordered(*(self[name] for name in names))
+        return self if in_order(order) else self.take(order)
 
     def having(self, **columns: Array) -> Self:
         """Returns the table with further columns, or other values in those it has."""
@@ -57,7 +61,7 @@ class _Rows:
     """Some rows of some rows of a whole column, as indices of that; made out when they are first needed."""
 
     def __init__(self, rows: Array, of: _Rows | None) -> None:
-        self._rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        self._rows = rows
         self._of = of
 
     def __len__(self) -> int:

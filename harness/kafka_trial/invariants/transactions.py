@@ -17,7 +17,7 @@ from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, always, 
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NONE, exactly, first_of, joined, ordered, picked, previous_in
+from kafka_trial.invariants.kernels import NONE, exactly, first_of, ordered, picked, previous_in
 from kafka_trial.invariants.progress import stood_still
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.invariants.table import Table, of_group, stacked, table
@@ -58,7 +58,7 @@ def aborted_read(batch: Batch) -> Findings:
     arrived = arrived.take((arrived["known"] & Known.READ == 0) & (arrived["id_hash"] != NONE))
     read = stacked(_hits(gone, delivered, by="offset"), _hits(gone, arrived, by="id_hash"))
     read = read.take(ordered(read["slice"], read["aborted"], read["time_ns"], read["source"], read["seq"]))
-    found = read.take(first_of(joined(read["slice"], read["aborted"])))
+    found = read.take(first_of(read["slice"], read["aborted"]))
     what = np.where(found["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object)
     rows = table(slice=found["slice"], order=found["aborted"], offset=found["aborted"], what=what)
     return Findings(rows, [(found["gone_source"], found["gone_seq"]), (found["source"], found["seq"])])

@@ -87,7 +87,7 @@ def first_start_after_rejected_commit(batch: Batch, epochs: Array, offsets: Arra
     covers it had been refused; NEVER where it did not."""
     begun = handler_starts(batch).take(rejected_commit_evidence(batch)["source"] >= 0)
     begun = begun.sorted_by("ownership_epoch", "offset", "seq")
-    begun = begun.take(first_of(joined(begun["ownership_epoch"], begun["offset"])))
+    begun = begun.take(first_of(begun["ownership_epoch"], begun["offset"]))
     row = exactly(begun["ownership_epoch"], begun["offset"], epochs, offsets)
     return picked(begun["seq"], row, NEVER), picked(begun["time_ns"], row, NEVER)
 

@@ -101,10 +101,13 @@ def _next_place(ids: Array, places: Array, of_id: Array, at: Array) -> Array:
 
 
 def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
-    """Returns the columns of one row for each position that a member committed with an epoch and was not refused."""
+    """Returns the columns of one row for each position that a member committed with an epoch and was not refused; none
+    where nobody did."""
     asked = columns.codes("api", {"OFFSETCOMMIT": 1}, fold=True) == 1
-    ours = columns.is_kind("request") & names.of_group(columns)
-    rows, entries = columns.entries("entries", ours & asked & (columns["epoch"] >= 0))
+    asked &= columns.is_kind("request") & names.of_group(columns) & (columns["epoch"] >= 0)
+    if not asked.any():
+        return {}
+    rows, entries = columns.entries("entries", asked)
     slices = slices_of(names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
     who = numbers_of(names, columns.text("member_id", rows))
     accepted = (entries["error"] == NONE) | (entries["error"] == 0)

@@ -20,6 +20,7 @@ class Columns:
 
     def __init__(self, events: pa.Table) -> None:
         self._events = events
+        self._names = frozenset(events.column_names)
         self._whole: dict[str, pa.Array] = {}
         self._made: dict[Any, Array] = {}
         self._texts: dict[str, tuple[list[str], Array]] = {}
@@ -29,8 +30,7 @@ class Columns:
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._made:
-            column = self._column(name, pa.int64())
-            self._made[name] = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False)
+            self._made[name] = self._numbers(name) if self._has(name) else np.full(len(self), NONE)
         return self._made[name]
 
     def add(self, name: str, values: Array) -> None:
@@ -43,11 +43,14 @@ class Columns:
 
     def text(self, name: str, rows: Array | None = None) -> pa.Array:
         """Returns a column of text, or some rows of it."""
-        column = self._column(name, pa.string())
-        return column if rows is None else column.take(pa.array(rows))
+        if rows is None or not self._has(name):
+            return self._column(name, pa.string()) if rows is None else pa.nulls(len(rows), pa.string())
+        return self._column(name, pa.string()).take(pa.array(rows))
 
     def absent(self, name: str) -> Array:
         """Returns where the field is absent."""
+        if not self._has(name):
+            return np.ones(len(self), np.bool_)
         return np.asarray(self._column(name, pa.null()).is_null().to_numpy(zero_copy_only=False))
 
     def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
@@ -55,11 +58,13 @@ class Columns:
         values, places = self.encoded(name)
         names = [value.upper().replace("_", "") if fold else value for value in values]
         table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
-        found: Array = table[places]
+        found: Array = table[places] if table.any() else np.zeros(len(places), np.int64)
         return found
 
     def encoded(self, name: str) -> tuple[list[str], Array]:
         """Returns the different texts of a column, and which of them each row has; -1: none."""
+        if not self._has(name):
+            return [], np.full(len(self), -1)
         if name not in self._texts:
             encoded = self._column(name, pa.string()).dictionary_encode()
             places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -94,9 +99,17 @@ class Columns:
         fields = pa.Table.from_struct_array(pc.list_flatten(lists))
         return rows[parents], Columns(fields)
 
+    def _has(self, name: str) -> bool:
+        """Tells whether any row may have a field."""
+        return name in self._names
+
+    def _numbers(self, name: str) -> Array:
+        column = self._column(name, pa.int64())
+        return (pc.fill_null(column, NONE) if column.null_count else column).to_numpy(zero_copy_only=False)
+
     def _column(self, name: str, kind: pa.DataType) -> pa.Array:
         """Returns a column in one piece; one of nulls, of this type, where no row has the field."""
-        if name not in self._events.column_names:
+        if not self._has(name):
             return pa.nulls(len(self), kind)
         if name not in self._whole:
             self._whole[name] = self._events[name].combine_chunks()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array, first_of, joined, ordered
+from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
@@ -68,7 +68,7 @@ class Fetches:
         codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         order = ordered(lanes, slices)
         lanes, slices, codes = lanes[order], slices[order], codes[order]
-        for row in first_of(joined(lanes, slices, codes + 1) if len(rows) else lanes).tolist():
+        for row in first_of(lanes, slices, codes).tolist():
             if codes[row] < 0:
                 continue
             name = names.dictionary[int(codes[row])].as_py()

@@ -182,7 +182,9 @@ class FileReader:
             (TAKEN_COMMITS, self._taken.rows(columns)),
         )
         parts += [made_rows(family, self.source, **found) for family, found in made if found]
-        return pa.concat_tables([*parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)])
+        return pa.concat_tables(
+            [ROWS.empty_table(), *parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)]
+        )
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
@@ -336,6 +338,8 @@ class FileReader:
         asked = columns.codes("api", REQUEST_KINDS, fold=True)
         kinds = np.where(columns.is_kind("commit"), said, np.where(columns.is_kind("request"), asked, kinds))
         kinds = np.where(self.builder.of_group(columns) | ~columns.is_kind("request"), kinds, 0)
+        if not kinds.any():
+            return []
         rows, entries = columns.entries("entries", kinds > 0)
         if not len(rows):
             return []

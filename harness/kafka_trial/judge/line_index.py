@@ -7,7 +7,7 @@ finds them without reading the files once more. It also says of each file what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_trial.history.event import Event, from_line
+from kafka_trial.history.event import Event, event_of, fields_of
 from kafka_trial.judge.lines import Block, LineStats, read_blocks
 
 STRETCH_LINES = 128
@@ -39,14 +39,16 @@ class Stretch:
     first_seq: int
     last_seq: int
 
-    def events(self) -> Iterator[Event]:
-        """Yields the events of the stretch; lines that are none are left out."""
+    def events(self, seqs: Container[int] | None = None) -> Iterator[Event]:
+        """Yields the events of the stretch, or those of some `seqs`; lines that are none are left out."""
         with self.file.open("rb") as file:
             file.seek(self.at)
             lines = BytesIO(file.read(self.size))
         for line in lines:
             with suppress(ValueError):  # counted when the file was read
-                yield from_line(line)
+                fields = fields_of(line)
+                if seqs is None or fields["seq"] in seqs:
+                    yield event_of(fields)
 
 
 @dataclass(frozen=True)
@@ -133,5 +135,6 @@ def index_of(files: Sequence[Path], *, stretch_lines: int = STRETCH_LINES) -> Li
 
 def _index(table: pa.Table, folder: Path, topics: Mapping[str, str], damaged: Mapping[str, int]) -> LineIndex:
     names, *numbers = (table[name].to_pylist() for name in table.column_names)
-    stretches = [Stretch(folder / name, *row) for name, *row in zip(names, *numbers, strict=True)]
+    files = {name: folder / name for name in set(names)}
+    stretches = [Stretch(files[name], *row) for name, *row in zip(names, *numbers, strict=True)]
     return LineIndex(stretches, topics, damaged)

@@ -289,6 +289,7 @@ def _parsed(raw: bytes, starts: Any, ends: Any, typed: set[str]) -> pa.Table | N
 def _events_of(raw: bytes, longest: int, typed: set[str]) -> pa.Table | None:
     """Returns the fields of the lines, ours with their types; None where one of these is of another."""
     try:
+        typed |= {name for name, sign in _LISTS.items() if name not in typed and sign in raw}
         events = _read(raw, longest, typed, "infer")
         mistaken = {item.name for item in events.schema if item.type != _TYPES.get(item.name, item.type)} - typed
         if mistaken:
@@ -407,6 +408,8 @@ def _fitting(value: Any, kind: Any) -> Any:
 
 
 _TYPES = {item.name: item.type for item in EVENTS}
+# How fields of lists stand in a line: no entry has all that it may have, so Arrow would take it for something else.
+_LISTS = {name: f'"{name}":['.encode() for name, kind in _TYPES.items() if pa.types.is_list(kind)}
 
 
 def _check_schema(path: Path, block: Block) -> None:

@@ -153,9 +153,10 @@ class _Lines:
             return
         holders = _holders(line_index(folder).stretches, {*told, *timed})
         wanted = {*told, *timed}
+        seqs = {seq for _, seq in map(_parts, wanted)}
         for number, (stretch, names) in enumerate(holders):
             if number < STRETCHES_MAX:
-                self._take(event for event in stretch.events() if event.name in wanted)
+                self._take(event for event in stretch.events(seqs) if event.name in wanted)
             else:
                 self.at_ns |= dict.fromkeys(names, stretch.first_ns)
 

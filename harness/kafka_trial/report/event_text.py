@@ -19,7 +19,7 @@ def bounded(value: object, *, most: int = TEXT_MAX) -> str:
     """Returns a stranger's text on one line, at most `most` characters, control characters shown as `·`."""
     text = str(value)
     cut = text[:most] + ("…" if len(text) > most else "")
-    return "".join(letter if letter.isprintable() else "·" for letter in cut)
+    return cut if cut.isprintable() else "".join(letter if letter.isprintable() else "·" for letter in cut)
 
 
 def in_words(event: Event, *, partition: int | None = None) -> str:

@@ -176,16 +176,17 @@ def _keep(heap: list[_Entry], entry: _Entry, most: int) -> None:
 def _find(stretches: Iterable[Stretch], wanted: Sequence[Wanted]) -> dict[str, Event]:
     """Returns the events asked for, by name."""
     names = {name for one in wanted for name in one.events[:MARKS_MAX]}
-    numbers: dict[str, list[int]] = defaultdict(list)
+    numbers: dict[str, set[int]] = defaultdict(set)
     for source, _, number in (name.rpartition("#") for name in names):
         if number.isdecimal():
-            numbers[source].append(int(number))
+            numbers[source].add(int(number))
+    seqs = set().union(*numbers.values())
     holders = (
         stretch
         for stretch in stretches
         if any(stretch.first_seq <= number <= stretch.last_seq for number in numbers.get(stretch.file.stem, ()))
     )
-    return {event.name: event for stretch in holders for event in stretch.events() if event.name in names}
+    return {event.name: event for stretch in holders for event in stretch.events(seqs) if event.name in names}
 
 
 def _slices(event: Event, topics: Mapping[str, str]) -> set[Slice]:

@@ -8,7 +8,6 @@ script draws the timeline (`timeline.py`); without it a table and the curves of 
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -143,7 +142,7 @@ def write_reports(folder: RunFolder) -> None:
     report = read_report(folder)
     _write(folder.path / "report.txt", text_of(report) + "\n")
     _write(folder.path / "report.html", html_of(report, read_timeline(folder)) + "\n")
-    folder.write_json("report.json", asdict(report))
+    folder.write_json("report.json", orjson.loads(orjson.dumps(report)))  # `asdict` copies every point of every curve
 
 
 def _write(path: Path, text: str) -> None:

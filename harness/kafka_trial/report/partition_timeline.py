@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
@@ -81,7 +81,7 @@ def event_times(batch: Batch) -> Table:
     )
     every = stacked(*(rows.having(source=rows["source"].astype(np.int64)) for rows in (exact, every)))
     every = every.sorted_by("source", "seq")  # stable: the exact instant of an event stands first
-    return every.take(first_of(joined(every["source"], every["seq"])))
+    return every.take(first_of(every["source"], every["seq"]))
 
 
 def _of(rows: Table, number: int) -> Table:
@@ -93,6 +93,7 @@ def _owners(epochs: Table, clock: TimelineClock) -> list[tuple[int, ...]]:
     return sorted(zip(epochs["member"].tolist(), begin, end, strict=True), key=lambda band: band[1:])
 
 
+@index
 def _handler_runs(batch: Batch) -> Table:
     """Returns slice, source, offset, start_ns, end_ns of what was handled: from delivery to completion where both were
     told, else the completion alone; where no completion was told at all, the effects."""

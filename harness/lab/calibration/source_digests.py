@@ -71,8 +71,8 @@ SAME = {
     "c860398b2093338c": "be7a539eae386e8e",
     # Looked at the end of a cut before its connection had let go: the fault was without evidence then.
     "adda8457f90bbda2": "be7a539eae386e8e",
-    # With brokers of their own settings, heap or image where a trial asks for them, and what a fixture of pytest adds to
-    # a consumer's environment; a broker that dies at a cut, and a poll interval that expires, are told by other
+    # With brokers of their own settings, heap or image where a trial asks for them, and what a fixture of pytest adds
+    # to a consumer's environment; a broker that dies at a cut, and a poll interval that expires, are told by other
     # evidence. No suite has either. Tried: the sins of the suites that are new, and the sample of `make test`.
     "97e3b4d07e24e5a2": "be7a539eae386e8e",
 }
