@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from group_lines import heartbeat, synced
+from group_lines import heartbeat, joined, synced
 from histories import (
     BEGUN_NS,
     MS,
@@ -192,6 +192,66 @@ WOKEN: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), lost("m1")]
 def test_an_effect_is_of_whoever_had_its_record_in_hand(lines: Lines, late: list[int]) -> None:
     """An untold loss excuses what its member did, and not what the next owner did two seconds before."""
     assert both("reordered-key", [*LOST_UNTOLD, *lines], WITH_SINK) == (late, 0)
+
+
+TO_TOPIC = SETTINGS | {"sink": "topic"}
+SHORTLY: Lines = [owner("m1"), assigned("m1"), fetched("m1", 0, size_bytes=9), owner("m0", idle=["m1"]), assigned("m0")]
+
+
+def output(record: int, at: int) -> Line:
+    """A record's output in a topic, which names no member."""
+    return effect(record, topic="out", partition=0, offset=at)
+
+
+@pytest.mark.parametrize(
+    ("told", "late"),
+    [(handled("m0", 0, 1), [0]), (handled("m0", 1), []), ([*handled("m0", 1), delivered("m1", 0)], [])],
+    ids=["lines tell that another had it", "nobody tells of it", "its own last line does"],
+)
+def test_what_lines_tell_of_is_not_the_effect_of_whoever_says_nothing(told: Lines, late: list[int]) -> None:
+    """m1 had fetched both, and lost the partition untold; it never says that it did anything."""
+    lines: Lines = [*SHORTLY, *told, output(1, 7), output(0, 8), lost("m1")]
+    assert both("reordered-key", lines, TO_TOPIC, old=True) == (late, 0)
+
+
+# --- several clients in one process --------------------------------------------------------------------------------
+
+IN_TRANSACTIONS = SETTINGS | {"progress": "transaction"}
+OF_PRODUCER = {"client_id": "producer", "connection": "of-producer"}
+
+
+def of_client(name: str, line: Line, **who: str) -> Line:
+    """The same of that client in m0's process."""
+    about = {"client_id": name, "member_id": f"id-{name}", "connection": f"of-{name}"}
+    return replace(line, fields=line.fields | about | who)
+
+
+def taken_by(name: str) -> Lines:
+    """The client's producer commits 1 in a transaction, under the member id of its consumer; m0's lane is one."""
+    stored, asked_for, marker = committed(1, by="m0", producer=7)
+    return [stored, of_client(name, asked_for, **OF_PRODUCER), marker]
+
+
+TWO_LIVE: Lines = [of_client(name, joined("m0")) for name in ("a", "b", "a", "b")]
+A_HAS_IT: Lines = [*TWO_LIVE, owner("a", idle=["b"])]
+BOTH_SPEAK: Lines = [of_client(name, commit("m0", 1)) for name in ("a", "b", "a")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "zombies"),
+    [
+        ([*A_HAS_IT, *taken_by("a")], 0),
+        ([*BOTH_SPEAK, *A_HAS_IT, *taken_by("a")], 0),
+        ([*BOTH_SPEAK, *A_HAS_IT, *taken_by("b")], 1),
+    ],
+    ids=["its owner's, by the member id", "its owner's, and lines of both", "another client's of the process"],
+)
+def test_a_commit_in_a_transaction_is_of_the_member_that_it_names(lines: Lines, zombies: int) -> None:
+    """Its connection is the producer's, and so is the client id: TxnOffsetCommit bears the consumer's member id."""
+    instances, undecided = said(
+        "zombie-commit", [of_client("a", line) for line in handled("m0", 0)] + lines, IN_TRANSACTIONS
+    )
+    assert (instances.total(), undecided) == (zombies, 0)
 
 
 # --- what was in flight ----------------------------------------------------------------------------------------------
