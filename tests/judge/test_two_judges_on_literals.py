@@ -164,6 +164,28 @@ def test_whoever_only_says_that_it_had_a_record_did_not_read_it(fetches: Lines, 
     assert both("overtaken", lines, control={0: None}) == (ranges, 0)
 
 
+BEGUN_AND_GONE: Lines = [*EXPIRED, assigned("m0"), delivered("m0", 0), log_start(1)]
+AGAIN: Lines = [started("m0-1"), assigned("m0-1")]
+
+
+@pytest.mark.parametrize(
+    ("end", "ranges", "undecided"),
+    [
+        ([], [], 0),
+        ([revoked("m0", 0)], [0], 0),
+        ([lost("m0", 0)], [0], 0),
+        ([exited("m0", code=1), *AGAIN], [0], 0),
+        ([exited("m0", signal=9), *AGAIN], [], 1),
+        ([revoked("m0", 0), processed("m0", 0)], [], 0),
+        ([revoked("m0", 0), assigned("m0"), delivered("m0", 0)], [], 0),
+    ],
+    ids=["in hand", "revoked", "lost", "crashed", "killed", "done after it was revoked", "in hand again"],
+)
+def test_what_was_given_back_undone_was_not_read(end: Lines, ranges: list[int], undecided: int) -> None:
+    """Nobody commits past record 0, which expired while m0 had it in hand: whoever gets the partition gets record 1."""
+    assert both("overtaken", [*BEGUN_AND_GONE, *end], control={0: None}) == (ranges, undecided)
+
+
 JUMPED: Lines = [assigned("m0"), *handled("m0", 0, 2), revoked("m0", 0), after(2)]
 
 
@@ -348,6 +370,23 @@ def test_what_a_broker_takes_to_answer_is_not_the_members_waiting(
     """But for its fetches and heartbeats; time in which several answers are awaited counts once."""
     lines = [*THERE, *by_turns(*between, seconds=seconds)]
     assert both("head-of-line-blocking", lines, records=12, old=True) == (blocked, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "blocked"),
+    [
+        ([delivered("m0", 0), effect(0)], [1]),
+        ([delivered("m0", 0), effect(0), processed("m0", 0)], [1]),
+        ([delivered("m0", 0)], []),
+        ([effect(0), delivered("m0", 0)], []),
+    ],
+    ids=["it had its effect", "its end is told", "nobody knows", "its effect was before"],
+)
+def test_a_line_that_was_left_out_holds_no_record_for_good(first: Lines, blocked: list[int]) -> None:
+    """Record 0 is never said to be done; where the sink has heard of it, its member has it no longer in hand."""
+    rest: Lines = [[after(1.99), *turn(offset)[:2], effect(offset), turn(offset)[2]] for offset in range(1, 9)]
+    lines = [*THERE, *first, *rest]
+    assert both("head-of-line-blocking", lines, WITH_SINK, records=12, old=True) == (blocked, 0)
 
 
 def worked_beside(work_s: float) -> tuple[Lines, dict[int, dict[str, Any]]]:
