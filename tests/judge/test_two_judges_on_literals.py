@@ -13,6 +13,7 @@ from group_lines import heartbeat, joined, synced
 from histories import (
     BEGUN_NS,
     MS,
+    TOPIC,
     WALL_NS,
     Line,
     after,
@@ -236,6 +237,34 @@ def test_what_lines_tell_of_is_not_the_effect_of_whoever_says_nothing(told: Line
     assert both("reordered-key", lines, TO_TOPIC, old=True) == (late, 0)
 
 
+def key_sent(partition: int) -> Lines:
+    """The workload sends a record of key k to that partition."""
+    about = {"topic": TOPIC, "id": f"r{partition}-0" if partition else "r0", "key": "k"}
+    invoke = Line("workload", "send", about | {"outcome": "invoke", "checksum": 1})
+    return [invoke, Line("workload", "send", about | {"outcome": "ok", "partition": partition, "offset": 0})]
+
+
+MORE_PARTITIONS = Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 3})
+SENT_TO_BOTH: Lines = [MORE_PARTITIONS, assigned("m0", 0, 1), *key_sent(0), *key_sent(1)]
+
+
+def posted(partition: int) -> Line:
+    """The sink hears of the first record of that partition."""
+    return Line("sink", "effect", {"id": f"r{partition}-0" if partition else "r0", "outcome": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("posts", "late"),
+    [([posted(0), posted(1)], []), ([posted(1), posted(0)], [0])],
+    ids=["in their order", "the later one first"],
+)
+def test_what_a_sink_heard_of_has_an_order_across_partitions_too(posts: Lines, late: list[int]) -> None:
+    """The lines stand in their order; whoever prints them before the effects are made does not hide theirs."""
+    lines: Lines = [*SENT_TO_BOTH, *turn(0), *turn(0, partition=1), after(1), *posts]
+    frame: dict[str, Any] = {"records": ["k", "k"], "partitions": 2}
+    assert both("reordered-across-partitions", lines, WITH_SINK, **frame) == (late, 0)
+
+
 # --- several clients in one process --------------------------------------------------------------------------------
 
 IN_TRANSACTIONS = SETTINGS | {"progress": "transaction"}
@@ -274,6 +303,20 @@ def test_a_commit_in_a_transaction_is_of_the_member_that_it_names(lines: Lines, 
         "zombie-commit", [of_client("a", line) for line in handled("m0", 0)] + lines, IN_TRANSACTIONS
     )
     assert (instances.total(), undecided) == (zombies, 0)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "split", "undecided"),
+    [(fetched("m0", 1, size_bytes=9), [], 1), (of_client("a", fetched("m0", 1, size_bytes=9)), [1], 0)],
+    ids=["over a connection of nobody", "over that of whoever was told"],
+)
+def test_of_several_in_a_process_a_fetch_is_of_whoever_has_its_connection(
+    fetch: Line, split: list[int], undecided: int
+) -> None:
+    """a is told that m1 has the partition; record 1 is fetched two seconds later, by it or by b, and delivered."""
+    begun: Lines = [*A_HAS_IT, of_client("a", synced("m0", 0)), of_client("b", synced("m0")), assigned("m0")]
+    told: Lines = [owner("m1", idle=["a", "b"]), after(0.1), of_client("a", heartbeat("m0", error=25)), after(2)]
+    assert both("split-ownership", [*begun, *told, fetch, after(1), delivered("m0", 1)]) == (split, undecided)
 
 
 # --- what was in flight ----------------------------------------------------------------------------------------------
