@@ -333,16 +333,18 @@ STORED, REQUEST = committed(2, by="m0")
 ACCEPTED: Lines = [STORED, over("c1", REQUEST), after(1)]
 REFUSED = over("c2", asked("OFFSET_COMMIT", "m0", 2, error=25))
 SAYS_SO = commit("m0", 2, "fail")
+ANOTHER_BROKERS = replace(over("c1", REFUSED), source="requests-b1")
 
 
 @pytest.mark.parametrize(
     ("lines", "in_flight"),
     [
         ([*ACCEPTED, REFUSED, SAYS_SO], True),
+        ([*ACCEPTED, ANOTHER_BROKERS, SAYS_SO], True),
         ([*ACCEPTED, after(62), REFUSED, SAYS_SO], False),
         ([*ACCEPTED, SAYS_SO, exited("m0"), started("m0-1"), REFUSED], False),
     ],
-    ids=["asked again", "when no client waits any more", "by another process"],
+    ids=["asked again", "asked another broker", "when no client waits any more", "by another process"],
 )
 def test_a_refusal_on_another_connection_is_of_the_same_commit(lines: Lines, *, in_flight: bool) -> None:
     """A client waits only so long for an answer before it asks again, and another process knows of none."""

@@ -1664,8 +1664,9 @@ def _refused_elsewhere(p: Partition, request: Event, value: int | None) -> bool:
     last = max(refused, key=lambda line: line.source_wall_ns or 0, default=None)
     if last is None or (last.source_wall_ns or 0) <= (request.source_wall_ns or 0):
         return False
-    here, there = (line.details.get("connection") for line in (request, last))
-    return here is not None and there is not None and here != there
+    if request.details.get("connection") is None or last.details.get("connection") is None:
+        return False
+    return any(one(request) != one(last) for one in (_connection, lambda line: line.details["connection"]))
 
 
 def _process_of(p: Partition, request: Event) -> str | None:
