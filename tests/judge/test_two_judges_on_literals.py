@@ -9,10 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from group_lines import heartbeat, synced
+from group_lines import heartbeat, joined, synced
 from histories import (
     BEGUN_NS,
     MS,
+    TOPIC,
     WALL_NS,
     Line,
     after,
@@ -164,6 +165,28 @@ def test_whoever_only_says_that_it_had_a_record_did_not_read_it(fetches: Lines, 
     assert both("overtaken", lines, control={0: None}) == (ranges, 0)
 
 
+BEGUN_AND_GONE: Lines = [*EXPIRED, assigned("m0"), delivered("m0", 0), log_start(1)]
+AGAIN: Lines = [started("m0-1"), assigned("m0-1")]
+
+
+@pytest.mark.parametrize(
+    ("end", "ranges", "undecided"),
+    [
+        ([], [], 0),
+        ([revoked("m0", 0)], [0], 0),
+        ([lost("m0", 0)], [0], 0),
+        ([exited("m0", code=1), *AGAIN], [0], 0),
+        ([exited("m0", signal=9), *AGAIN], [], 1),
+        ([revoked("m0", 0), processed("m0", 0)], [], 0),
+        ([revoked("m0", 0), assigned("m0"), delivered("m0", 0)], [], 0),
+    ],
+    ids=["in hand", "revoked", "lost", "crashed", "killed", "done after it was revoked", "in hand again"],
+)
+def test_what_was_given_back_undone_was_not_read(end: Lines, ranges: list[int], undecided: int) -> None:
+    """Nobody commits past record 0, which expired while m0 had it in hand: whoever gets the partition gets record 1."""
+    assert both("overtaken", [*BEGUN_AND_GONE, *end], control={0: None}) == (ranges, undecided)
+
+
 JUMPED: Lines = [assigned("m0"), *handled("m0", 0, 2), revoked("m0", 0), after(2)]
 
 
@@ -194,6 +217,108 @@ def test_an_effect_is_of_whoever_had_its_record_in_hand(lines: Lines, late: list
     assert both("reordered-key", [*LOST_UNTOLD, *lines], WITH_SINK) == (late, 0)
 
 
+TO_TOPIC = SETTINGS | {"sink": "topic"}
+SHORTLY: Lines = [owner("m1"), assigned("m1"), fetched("m1", 0, size_bytes=9), owner("m0", idle=["m1"]), assigned("m0")]
+
+
+def output(record: int, at: int) -> Line:
+    """A record's output in a topic, which names no member."""
+    return effect(record, topic="out", partition=0, offset=at)
+
+
+@pytest.mark.parametrize(
+    ("told", "late"),
+    [(handled("m0", 0, 1), [0]), (handled("m0", 1), []), ([*handled("m0", 1), delivered("m1", 0)], [])],
+    ids=["lines tell that another had it", "nobody tells of it", "its own last line does"],
+)
+def test_what_lines_tell_of_is_not_the_effect_of_whoever_says_nothing(told: Lines, late: list[int]) -> None:
+    """m1 had fetched both, and lost the partition untold; it never says that it did anything."""
+    lines: Lines = [*SHORTLY, *told, output(1, 7), output(0, 8), lost("m1")]
+    assert both("reordered-key", lines, TO_TOPIC, old=True) == (late, 0)
+
+
+def key_sent(partition: int) -> Lines:
+    """The workload sends a record of key k to that partition."""
+    about = {"topic": TOPIC, "id": f"r{partition}-0" if partition else "r0", "key": "k"}
+    invoke = Line("workload", "send", about | {"outcome": "invoke", "checksum": 1})
+    return [invoke, Line("workload", "send", about | {"outcome": "ok", "partition": partition, "offset": 0})]
+
+
+MORE_PARTITIONS = Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 3})
+SENT_TO_BOTH: Lines = [MORE_PARTITIONS, assigned("m0", 0, 1), *key_sent(0), *key_sent(1)]
+
+
+def posted(partition: int) -> Line:
+    """The sink hears of the first record of that partition."""
+    return Line("sink", "effect", {"id": f"r{partition}-0" if partition else "r0", "outcome": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("posts", "late"),
+    [([posted(0), posted(1)], []), ([posted(1), posted(0)], [0])],
+    ids=["in their order", "the later one first"],
+)
+def test_what_a_sink_heard_of_has_an_order_across_partitions_too(posts: Lines, late: list[int]) -> None:
+    """The lines stand in their order; whoever prints them before the effects are made does not hide theirs."""
+    lines: Lines = [*SENT_TO_BOTH, *turn(0), *turn(0, partition=1), after(1), *posts]
+    frame: dict[str, Any] = {"records": ["k", "k"], "partitions": 2}
+    assert both("reordered-across-partitions", lines, WITH_SINK, **frame) == (late, 0)
+
+
+# --- several clients in one process --------------------------------------------------------------------------------
+
+IN_TRANSACTIONS = SETTINGS | {"progress": "transaction"}
+OF_PRODUCER = {"client_id": "producer", "connection": "of-producer"}
+
+
+def of_client(name: str, line: Line, **who: str) -> Line:
+    """The same of that client in m0's process."""
+    about = {"client_id": name, "member_id": f"id-{name}", "connection": f"of-{name}"}
+    return replace(line, fields=line.fields | about | who)
+
+
+def taken_by(name: str) -> Lines:
+    """The client's producer commits 1 in a transaction, under the member id of its consumer; m0's lane is one."""
+    stored, asked_for, marker = committed(1, by="m0", producer=7)
+    return [stored, of_client(name, asked_for, **OF_PRODUCER), marker]
+
+
+TWO_LIVE: Lines = [of_client(name, joined("m0")) for name in ("a", "b", "a", "b")]
+A_HAS_IT: Lines = [*TWO_LIVE, owner("a", idle=["b"])]
+BOTH_SPEAK: Lines = [of_client(name, commit("m0", 1)) for name in ("a", "b", "a")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "zombies"),
+    [
+        ([*A_HAS_IT, *taken_by("a")], 0),
+        ([*BOTH_SPEAK, *A_HAS_IT, *taken_by("a")], 0),
+        ([*BOTH_SPEAK, *A_HAS_IT, *taken_by("b")], 1),
+    ],
+    ids=["its owner's, by the member id", "its owner's, and lines of both", "another client's of the process"],
+)
+def test_a_commit_in_a_transaction_is_of_the_member_that_it_names(lines: Lines, zombies: int) -> None:
+    """Its connection is the producer's, and so is the client id: TxnOffsetCommit bears the consumer's member id."""
+    instances, undecided = said(
+        "zombie-commit", [of_client("a", line) for line in handled("m0", 0)] + lines, IN_TRANSACTIONS
+    )
+    assert (instances.total(), undecided) == (zombies, 0)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "split", "undecided"),
+    [(fetched("m0", 1, size_bytes=9), [], 1), (of_client("a", fetched("m0", 1, size_bytes=9)), [1], 0)],
+    ids=["over a connection of nobody", "over that of whoever was told"],
+)
+def test_of_several_in_a_process_a_fetch_is_of_whoever_has_its_connection(
+    fetch: Line, split: list[int], undecided: int
+) -> None:
+    """a is told that m1 has the partition; record 1 is fetched two seconds later, by it or by b, and delivered."""
+    begun: Lines = [*A_HAS_IT, of_client("a", synced("m0", 0)), of_client("b", synced("m0")), assigned("m0")]
+    told: Lines = [owner("m1", idle=["a", "b"]), after(0.1), of_client("a", heartbeat("m0", error=25)), after(2)]
+    assert both("split-ownership", [*begun, *told, fetch, after(1), delivered("m0", 1)]) == (split, undecided)
+
+
 # --- what was in flight ----------------------------------------------------------------------------------------------
 
 AT_MOST_ONCE = SETTINGS | {"delivery": "at-most-once"}
@@ -208,16 +333,18 @@ STORED, REQUEST = committed(2, by="m0")
 ACCEPTED: Lines = [STORED, over("c1", REQUEST), after(1)]
 REFUSED = over("c2", asked("OFFSET_COMMIT", "m0", 2, error=25))
 SAYS_SO = commit("m0", 2, "fail")
+ANOTHER_BROKERS = replace(over("c1", REFUSED), source="requests-b1")
 
 
 @pytest.mark.parametrize(
     ("lines", "in_flight"),
     [
         ([*ACCEPTED, REFUSED, SAYS_SO], True),
+        ([*ACCEPTED, ANOTHER_BROKERS, SAYS_SO], True),
         ([*ACCEPTED, after(62), REFUSED, SAYS_SO], False),
         ([*ACCEPTED, SAYS_SO, exited("m0"), started("m0-1"), REFUSED], False),
     ],
-    ids=["asked again", "when no client waits any more", "by another process"],
+    ids=["asked again", "asked another broker", "when no client waits any more", "by another process"],
 )
 def test_a_refusal_on_another_connection_is_of_the_same_commit(lines: Lines, *, in_flight: bool) -> None:
     """A client waits only so long for an answer before it asks again, and another process knows of none."""
@@ -288,6 +415,23 @@ def test_what_a_broker_takes_to_answer_is_not_the_members_waiting(
     """But for its fetches and heartbeats; time in which several answers are awaited counts once."""
     lines = [*THERE, *by_turns(*between, seconds=seconds)]
     assert both("head-of-line-blocking", lines, records=12, old=True) == (blocked, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "blocked"),
+    [
+        ([delivered("m0", 0), effect(0)], [1]),
+        ([delivered("m0", 0), effect(0), processed("m0", 0)], [1]),
+        ([delivered("m0", 0)], []),
+        ([effect(0), delivered("m0", 0)], []),
+    ],
+    ids=["it had its effect", "its end is told", "nobody knows", "its effect was before"],
+)
+def test_a_line_that_was_left_out_holds_no_record_for_good(first: Lines, blocked: list[int]) -> None:
+    """Record 0 is never said to be done; where the sink has heard of it, its member has it no longer in hand."""
+    rest: Lines = [[after(1.99), *turn(offset)[:2], effect(offset), turn(offset)[2]] for offset in range(1, 9)]
+    lines = [*THERE, *first, *rest]
+    assert both("head-of-line-blocking", lines, WITH_SINK, records=12, old=True) == (blocked, 0)
 
 
 def worked_beside(work_s: float) -> tuple[Lines, dict[int, dict[str, Any]]]:

@@ -80,7 +80,7 @@ def stale_generation(batch: Batch) -> Findings:
 def _stored(batch: Batch) -> Table:
     """Returns the accepted commits with the first place in the log (`at`) that may be theirs; others are left out."""
     asked = batch.of(Kind.COMMIT_EPOCH)
-    asked = asked.take(asked["answered_wall_ns"] != NONE)
+    asked = asked.take((asked["answered_wall_ns"] != NONE) & (asked["member_epoch"] != NONE))
     log = commits_in_effect(batch)
     both = joined(*(np.concatenate([log[name], asked[name]]) for name in ("slice", "committed_offset")))
     stored, wanted = both[: len(log)], both[len(log) :]

@@ -242,7 +242,7 @@ def _requests(batch: Batch) -> Table:
 
 def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
     """Returns the client behind each request: the member, where it is alone in its lane; else by the member id in the
-    request, else by its connection. AMBIGUOUS where neither tells."""
+    request, else by its connection, which in a transaction is the producer's. AMBIGUOUS where neither tells."""
     known = known_clients(batch)
     epochs = batch.of(Kind.COMMIT_EPOCH).sorted_by("source", "seq")
     row = exactly(epochs["source"], epochs["seq"], asked["source"], asked["seq"])

@@ -319,11 +319,13 @@ COMMIT_REQUESTS = Family(
     },
 )
 COMMIT_EPOCHS = Family(
-    "epochs of accepted commits",  # of OffsetCommit, where the request gives an epoch or generation
+    "epochs of accepted commits",  # where the request gives a member id, and OffsetCommit an epoch or generation
     (Kind.COMMIT_EPOCH,),
     {
         "committed_offset": COMMITTED_OFFSET,
-        "member_epoch": Column("place", "epoch (classic: generation) with which it was asked for"),
+        "member_epoch": Column(
+            "place", "epoch (classic: generation) with which it was asked for; NONE: by TxnOffsetCommit"
+        ),
         "answered_wall_ns": ANSWERED,
         "duration_ns": DURATION,
         "member_id": Column("who", "a place in the trial context's `member_ids`"),

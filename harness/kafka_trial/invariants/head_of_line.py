@@ -94,10 +94,10 @@ def head_of_line_blocking(group: Group) -> Findings:
     it had a record of another partition in hand, or a broker was busy with its fetch or with anything else that it had
     asked (a commit, the end of a transaction), nor any wait in which one of its other partitions lagged. There must be
     three of them, and without the longest (a rebalance may be one) they must be over half the time. A slow handler
-    holds a record, and so does one that is tried again later; without another partition there is nothing to wait for.
-    Legal while a fault is in force or was healed less than W before, and where the lag lasted no longer than
-    `converge_within_s`; without that it is told. Undecided where the machine stood still, or the member may have waited
-    for a processor.
+    holds a record (one whose end no line tells, until its last effect), and so does one that is tried again later;
+    without another partition there is nothing to wait for. Legal while a fault is in force or was healed less than W
+    before, and where the lag lasted no longer than `converge_within_s`; without that it is told. Undecided where the
+    machine stood still, or the member may have waited for a processor.
 
     Smallest history: a record in each second at the end of partition 0; `delivered`, `processed` one by one, each two
     seconds after the other, for fourteen seconds; partition 1 of the same member is empty.

@@ -19,7 +19,17 @@ from kafka_trial.invariants.claim_rule import Rule, order_across_partitions_clai
 from kafka_trial.invariants.clocks import earliest_append_ns
 from kafka_trial.invariants.handlers import completions, finished_handlers
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, Ints, at_or_before, exactly, joined, ordered, picked, running_max
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Ints,
+    at_or_before,
+    exactly,
+    joined,
+    ordered,
+    picked,
+    running_max,
+)
 from kafka_trial.invariants.ordering import first_completions
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.sink_effects import effects_in_order
@@ -56,8 +66,9 @@ def reordered_across_partitions(group: Group) -> Findings:
     (Kafka, Introduction): no consumer group keeps this by itself. Another member reads the new partition at once, while
     the former one has a backlog. So it is counted, and breaks only the claim `order = "key-across-partitions"`. Sent
     earlier: acknowledged before the other one was sent; sends that overlap have no order. Only what was done counts,
-    each record's first completion, and the handler that it ended; where no line tells of it, its first effect. Legal
-    inside the window of an untold loss. Looked for where partitions were added, of keys that were sent to several.
+    each record's first completion, and the handler that it ended; and its first effect: where lines tell of the
+    record, in the order of the sink's file (of each partition of an output topic), else by its time too. Legal inside
+    the window of an untold loss. Looked for where partitions were added, of keys that were sent to several.
 
     Smallest history: key k is sent to partition 0, and later to partition 1; `delivered` 1, `processed` 1 of partition
     1; `processed` 0 of partition 0.
@@ -135,22 +146,22 @@ def _by_lines(batch: Batch) -> Table:
 
 
 def _by_effects(batch: Batch) -> Table:
-    """Returns the first effect of each record that no line completes; those in one partition of an output topic have an
-    order there."""
+    """Returns the first effect of each record: those in one partition of an output topic, or in the sink's file, have
+    an order there. Where a line completes the record, it tells when that was."""
     first, done = effects_in_order(batch), completions(batch).sorted_by("slice", "offset")
-    untold = exactly(done["slice"], done["offset"], first["slice"], first["offset"]) < 0
-    first = first.take((first["number"] == 0) & untold)
+    first = first.take(first["number"] == 0)
     first = first.take(~in_untold_loss(batch, first))
+    told = exactly(done["slice"], done["offset"], first["slice"], first["offset"]) >= 0
     heard_ns = batch.written_ns(first["source"], first["time_ns"])
     stamped_ns = earliest_append_ns(batch.trial_context, first["source"], first["time_ns"])
     return first.only("slice", "offset").having(
         file=first["source"] * OUTPUTS_MAX + first["output"] + 1,
         begun_at=first["at"],
-        begun_ns=first["time_ns"],
+        begun_ns=np.where(told, NEVER, first["time_ns"]),
         begun_source=first["source"],
         begun_seq=first["seq"],
         done_at=first["at"],
-        done_ns=np.where(first["stamped"], stamped_ns, heard_ns),
+        done_ns=np.where(told, NONE, np.where(first["stamped"], stamped_ns, heard_ns)),
         done_source=first["source"],
         done_seq=first["seq"],
     )

@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafka_trial.invariants.clients import incarnation_at, members_of
+from kafka_trial.invariants.handlers import records_begun
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
     Array,
-    Bools,
     Ints,
     between,
     joined,
     next_in,
-    ordered,
     picked,
     previous_in,
     running_max,
     starts_of,
 )
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -79,16 +78,14 @@ def _before(alone: Table, sources: Array, at_ns: Array) -> Ints:
 
 def _records_in_hand(batch: Batch) -> Table:
     """Returns from when to when a member had each record in hand: to its end, or that of the ownership epoch."""
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
-    work = work.take(ordered(work["file"], work["offset"]))
-    ended_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
-    begun: Bools = (work["kind"] == Kind.DELIVERED) & (work["ownership_epoch"] >= 0) & ~batch.vague(work["source"])
-    closed_ns = picked(ownership_epochs(batch)["close_ns"], work["ownership_epoch"], NEVER)
+    begun = records_begun(batch)
+    begun = begun.take((begun["ownership_epoch"] >= 0) & ~batch.vague(begun["source"]))
+    closed_ns = picked(ownership_epochs(batch)["close_ns"], begun["ownership_epoch"], NEVER)
     return table(
-        slice=work["slice"][begun],
-        source=work["source"][begun].astype(np.int64),
-        since_ns=work["time_ns"][begun],
-        until_ns=np.minimum(ended_ns, closed_ns)[begun],
+        slice=begun["slice"],
+        source=begun["source"].astype(np.int64),
+        since_ns=begun["time_ns"],
+        until_ns=np.minimum(begun["ended_ns"], closed_ns),
     )
 
 

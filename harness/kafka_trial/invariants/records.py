@@ -28,6 +28,7 @@ from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.delivery import sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
+    NEVER,
     NONE,
     Array,
     Bools,
@@ -38,6 +39,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     starts_of,
 )
+from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.undecided import Undecided
@@ -108,8 +110,9 @@ def overtaken(batch: Batch) -> Findings:
     configurable retention period" (Kafka, Introduction): a consumer that falls behind it loses what it had not read,
     and `auto.offset.reset` lets it go on as if nothing had been. Only acknowledged sends are known to have been there.
     A record that was delivered, never processed and committed past is lost the same way: the log cannot show it any
-    more. Legal where an operator moved the position past them. A member killed with -9 never reports its last act:
-    without a sink, what it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
+    more; and so is one whose ownership epoch ended by the end of the drain: nobody can be given it again. Legal where
+    an operator moved the position past them. A member killed with -9 never reports its last act: without a sink, what
+    it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
 
     Smallest history: sends `ok` at 0 and 1, `processed` 1, log start 1.
 
@@ -248,9 +251,9 @@ def _keys(*parts: Table) -> Array:
 
 
 def _read(batch: Batch, sent: Table, past: Bools) -> Bools:
-    """Returns whether the record of each send was processed or had its effect, or, where nobody committed `past` it,
-    was delivered: who has it in hand may still do it. A line that a witness refutes tells of neither."""
-    lines = [batch.of(kind) for kind in (Kind.DELIVERED, Kind.PROCESSED)]
+    """Returns whether the record of each send was processed or had its effect, or, where nobody committed `past` it, is
+    still in hand: who has it may still do it. A line that a witness refutes tells of neither."""
+    lines = [_in_hand_at_snapshot(batch), batch.of(Kind.PROCESSED)]
     delivered, processed = (own.take(~is_refuted(batch, own)).sorted_by("slice", "offset") for own in lines)
     effects = batch.arrived
     begun, told = (
@@ -259,6 +262,13 @@ def _read(batch: Batch, sent: Table, past: Bools) -> Bools:
     seen = exactly(effects["slice"], effects["id_hash"], sent["slice"], sent["id_hash"]) >= 0
     read: Bools = told | seen | (begun & ~past)
     return read
+
+
+def _in_hand_at_snapshot(batch: Batch) -> Table:
+    """Returns the deliveries whose ownership epoch, as far as anybody knows, was open at the end of the drain."""
+    own, snapshot_ns = deliveries(batch), batch.trial_context.snapshot_ns
+    closed_ns = picked(ownership_epochs(batch)["close_ns"], own["ownership_epoch"], NEVER)
+    return own.take(closed_ns >= (NONE if snapshot_ns is None else snapshot_ns))
 
 
 def _ranges(expired: Table, told: Bools) -> Table:

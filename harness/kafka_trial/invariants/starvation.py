@@ -13,7 +13,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.client_attribution import group_members
-from kafka_trial.invariants.handlers import first_handled_of_records
+from kafka_trial.invariants.handlers import first_handled_of_records, records_begun
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -27,7 +27,6 @@ from kafka_trial.invariants.kernels import (
     first_of,
     in_ranges,
     joined,
-    next_in,
     ordered,
     picked,
     running_max,
@@ -214,13 +213,11 @@ def _stretches(batch: Batch, moves: Table, ownership_epoch: Ints, move: Ints) ->
 
 def in_hand(batch: Batch, gaps: Table) -> Bools:
     """Returns where the gap's own member had a record of the partition in its handler all the while."""
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
-    work = work.take(ordered(work["file"], work["offset"]))
-    ended_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
-    begun = (work["kind"] == Kind.DELIVERED) & (ended_ns > work["time_ns"])
+    begun = records_begun(batch)
+    begun = begun.take(begun["ended_ns"] > begun["time_ns"])
     size = len(batch.trial_context.sources) + 1
-    file, wanted = (rows["slice"] * size + rows["source"] for rows in (work, gaps))
-    return covering(file[begun], work["time_ns"][begun], ended_ns[begun], wanted, gaps["until_ns"] - 1) > 0
+    file, wanted = (rows["slice"] * size + rows["source"] for rows in (begun, gaps))
+    return covering(file, begun["time_ns"], begun["ended_ns"], wanted, gaps["until_ns"] - 1) > 0
 
 
 def _waiting_record(batch: Batch, gaps: Table) -> Ints:

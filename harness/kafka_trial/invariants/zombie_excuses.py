@@ -10,7 +10,7 @@ By its effects: of a member that prints when its handlers end, the window is tha
 in hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees
 what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its ownership epoch, it
 may finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any member that can
-have had the record may be meant.
+have had the record may be meant, unless lines tell of the record in somebody's hand: then it is theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.client_attribution import alone
-from kafka_trial.invariants.clients import members_of
+from kafka_trial.invariants.clients import incarnation_of, members_of
 from kafka_trial.invariants.handlers import ENDS, joined_with
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -126,7 +126,8 @@ def in_untold_loss(batch: Batch, effects: Table) -> Bools:
     maker = ownership_epochs(batch)["member"][pairs["ownership_epoch"]]
     pairs = pairs.take((pairs["member"] < 0) | (pairs["member"] == maker))
     prints = _prints(batch)[pairs["ownership_epoch"]]
-    excuse = np.where(prints, _by_lines(batch, pairs), _by_fetches(batch, pairs))
+    told, own = _told_of(batch, pairs)
+    excuse = np.where(prints, _by_lines(batch, pairs, own), _by_fetches(batch, pairs) & (own | ~told))
     late = np.zeros(len(effects), np.bool_)
     late[pairs["effect"][excuse]] = True
     return late
@@ -140,11 +141,11 @@ def _prints(batch: Batch) -> Bools:
     return prints
 
 
-def _by_lines(batch: Batch, pairs: Table) -> Bools:
+def _by_lines(batch: Batch, pairs: Table, own: Bools) -> Bools:
     """Returns which effects lie in the window of their ownership epoch's lines, which may be read a little late.
 
-    Of an effect that names no member the ownership epoch must have had the record in hand, nearest of all to it, unless
-    its process, which can have had it, was killed in mid-sentence.
+    Of an effect that names no member the ownership epoch must have had the record in hand, nearest of all to it
+    (`own`), unless its process, which can have had it, was killed in mid-sentence.
     """
     ownership_epoch, offset, time_ns = (pairs[name] for name in ("ownership_epoch", "offset", "time_ns"))
     inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
@@ -159,7 +160,7 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
     told_ns = np.minimum(zombie_windows(batch)["told_ns"], ownership_epochs(batch)["close_ns"])
     left = _finished_before_crash(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
-    return left | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
+    return left | (inside & ((pairs["member"] >= 0) | killed | own))
 
 
 def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
@@ -188,24 +189,25 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     return left
 
 
-def _told_of(batch: Batch, pairs: Table) -> Bools:
-    """Returns whether the handling of its record that lies nearest to each effect, by anybody's lines, is one of the
-    ownership epoch: what another member had in hand at the time is none of it."""
+def _told_of(batch: Batch, pairs: Table) -> tuple[Bools, Bools]:
+    """Returns whether lines tell of a handling of each effect's record by a member that may be meant, and whether the
+    nearest to it is one of the ownership epoch: what another member had in hand at the time is none of it."""
     told = _handlings(batch)
     which, row = in_ranges(
         *between(told["slice"], told["offset"], pairs["slice"], pairs["offset"], pairs["offset"] + 1)
     )
+    meant = (pairs["member"][which] < 0) | (told["member"][row] == pairs["member"][which])
+    which, row = which[meant], row[meant]
     time_ns = pairs["time_ns"][which]
     apart_ns = np.maximum(0, np.maximum(told["start_ns"][row] - time_ns, time_ns - told["end_ns"][row]))
     nearest = apart_ns == per_group(which, apart_ns, len(pairs), how="min", start=NEVER)[which]
     own = told["ownership_epoch"][row] == pairs["ownership_epoch"][which]
-    found: Bools = counts(which[nearest & own], len(pairs)) > 0
-    return found
+    return counts(which, len(pairs)) > 0, counts(which[nearest & own], len(pairs)) > 0
 
 
 def _handlings(batch: Batch) -> Table:
-    """Returns slice, offset, ownership_epoch, start_ns and end_ns (NEVER: it has none) of every time that lines tell of
-    a record in hand, sorted by the first two."""
+    """Returns slice, offset, member, ownership_epoch, start_ns and end_ns (NEVER: it has none) of every time that lines
+    tell of a record in hand, sorted by the first two."""
     work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     work = work.take(ordered(work["file"], work["offset"]))
     delivered, before = work["kind"] == Kind.DELIVERED, previous_in(joined(work["file"], work["offset"]))
@@ -216,6 +218,7 @@ def _handlings(batch: Batch) -> Table:
     found = table(
         slice=work["slice"],
         offset=work["offset"],
+        member=picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1),
         ownership_epoch=work["ownership_epoch"],
         start_ns=work["time_ns"],
         end_ns=np.where(delivered, end_ns, work["time_ns"]),

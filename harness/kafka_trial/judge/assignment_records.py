@@ -101,13 +101,14 @@ def _next_place(ids: Array, places: Array, of_id: Array, at: Array) -> Array:
 
 
 def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
-    """Returns the columns of one row for each position that a member committed with an epoch and was not refused; none
-    where nobody did."""
-    asked = columns.codes("api", {"OFFSETCOMMIT": 1}, fold=True) == 1
-    asked &= columns.is_kind("request") & names.of_group(columns) & (columns["epoch"] >= 0)
-    if not asked.any():
+    """Returns the columns of one row for each position that a member committed with an epoch, or in a transaction, and
+    was not refused; none where nobody did."""
+    asked = columns.codes("api", {"OFFSETCOMMIT": 1, "TXNOFFSETCOMMIT": 2}, fold=True)
+    told = ((asked == 1) & (columns["epoch"] >= 0)) | (asked == 2)
+    told &= columns.is_kind("request") & names.of_group(columns)
+    if not told.any():
         return {}
-    rows, entries = columns.entries("entries", asked)
+    rows, entries = columns.entries("entries", told)
     slices = slices_of(names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
     who = numbers_of(names, columns.text("member_id", rows))
     accepted = (entries["error"] == NONE) | (entries["error"] == 0)
@@ -118,7 +119,7 @@ def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
         "seq": columns["seq"][rows],
         "time_ns": columns["time_ns"][rows],
         "committed_offset": entries["committed_offset"][kept],
-        "member_epoch": columns["epoch"][rows],
+        "member_epoch": np.where(asked[rows] == 1, columns["epoch"][rows], NONE),
         "answered_wall_ns": columns["source_wall_ns"][rows],
         "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
         "member_id": who[kept],

@@ -1664,8 +1664,9 @@ def _refused_elsewhere(p: Partition, request: Event, value: int | None) -> bool:
     last = max(refused, key=lambda line: line.source_wall_ns or 0, default=None)
     if last is None or (last.source_wall_ns or 0) <= (request.source_wall_ns or 0):
         return False
-    here, there = (line.details.get("connection") for line in (request, last))
-    return here is not None and there is not None and here != there
+    if request.details.get("connection") is None or last.details.get("connection") is None:
+        return False
+    return any(one(request) != one(last) for one in (_connection, lambda line: line.details["connection"]))
 
 
 def _process_of(p: Partition, request: Event) -> str | None:
@@ -1906,10 +1907,17 @@ def overtaken(p: Partition) -> Iterator[Found | None]:
 
 
 def _was_read(p: Partition, ack: Event, *, past: bool) -> bool:
-    """Its effect or end was seen; its delivery counts only while nobody has committed past it; no line that a witness
-    knows cannot be so."""
-    work = [one for one in (p.completions if past else p.deliveries + p.completions) if one.offset == ack.offset]
+    """Its effect or end was seen; its delivery counts only while nobody has committed past it, and its member has not
+    given the partition back; no line that a witness knows cannot be so."""
+    held = [] if past else [one for one in p.deliveries if not _given_back(p, one)]
+    work = [one for one in held + p.completions if one.offset == ack.offset]
     return ack.id in p.effects or any(p.contradicted_by(one.event) is None for one in work)
+
+
+def _given_back(p: Partition, delivery: Work) -> bool:
+    """Its ownership epoch was over by the snapshot."""
+    closed = delivery.ownership_epoch.closed if delivery.ownership_epoch else None
+    return closed is not None and closed.time_ns < (p.trial.snapshot_ns or 0)
 
 
 def _killed_unseen(p: Partition) -> bool:
@@ -2892,9 +2900,7 @@ def _in_its_handler(p: Partition, ownership_epoch: OwnershipEpoch, begin_ns: int
     """The member had a record of this partition in hand from before the stretch to its end."""
     mine = [w for w in p.deliveries + p.completions if w.event.source == ownership_epoch.source]
     for delivery in [w for w in mine if w.event.kind == "delivered" and w.event.time_ns <= begin_ns < end_ns]:
-        later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
-        ended_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
-        if ended_ns >= end_ns:
+        if naive_head_of_line.ended_ns(p, mine, delivery) >= end_ns:
             return True
     return False
 

@@ -31,7 +31,8 @@ def split(events: Iterable[Event]) -> list[Event]:
         own = _client(event)
         whose = names if own is None and event.kind in OF_PROCESS else [own] if own in names else []
         result += [_of(event, name) for name in whose] if names else [event]
-    return [_asked_by_client(event, several) for event in result]
+    named = _by_member_id(listed)
+    return [_asked_by_client(event, several, named) for event in result]
 
 
 def nameless(events: Iterable[Event]) -> set[str]:
@@ -117,8 +118,23 @@ def _of(event: Event, name: str) -> Event:
     return replace(event, source=f"{event.source}|{name}", member=f"{event.member}|{name}")
 
 
-def _asked_by_client(event: Event, several: dict[str, list[str]]) -> Event:
-    """A request on the lane of such a process is in the lane of its client, by client id, else by its member id."""
+def _by_member_id(events: list[Event]) -> dict[tuple[object, object], set[str]]:
+    """The client ids with which each member id of a lane joined its group; a producer, which has one of its own, only
+    commits under the member id of its consumer."""
+    found: dict[tuple[object, object], set[str]] = {}
+    for event in events:
+        about = event.details
+        joins = str(about.get("api", "")).replace("_", "").upper() in ("JOINGROUP", "CONSUMERGROUPHEARTBEAT")
+        if event.kind == "request" and joins and about.get("member_id") and about.get("client_id"):
+            found.setdefault((about.get("lane"), about["member_id"]), set()).add(about["client_id"])
+    return found
+
+
+def _asked_by_client(
+    event: Event, several: dict[str, list[str]], named: dict[tuple[object, object], set[str]]
+) -> Event:
+    """A request on the lane of such a process is in the lane of its client, by client id, else by its member id: as
+    lines name it, or as the client's other requests do."""
     lanes = {int(source.split("-")[1][1:]): names for source, names in several.items()}
     if event.kind == "started" and "|" in event.source:
         return replace(event, details={**event.details, "lane": (event.details["lane"], event.source.split("|")[1])})
@@ -126,5 +142,6 @@ def _asked_by_client(event: Event, several: dict[str, list[str]]) -> Event:
         return event
     names = lanes[event.details["lane"]]
     said = [event.details.get(name) for name in ("client_id", "member_id")]
+    said += sorted(named.get((event.details["lane"], event.details.get("member_id")), ()))
     client = next((one for one in said if one in names), None)
     return replace(event, details={**event.details, "lane": (event.details["lane"], client)})

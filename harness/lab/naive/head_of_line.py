@@ -95,10 +95,18 @@ def _in_hand(p: Partition, epoch: OwnershipEpoch, at_ns: int) -> bool:
     """Just before, a record of the partition had been delivered, and nothing said of it since."""
     mine = [w for w in p.deliveries + p.completions if w.event.source == epoch.source]
     for delivery in [w for w in mine if w.event.kind == "delivered" and w.event.time_ns < at_ns]:
-        later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
-        if not later or min(later, key=lambda w: w.event.seq).event.time_ns >= at_ns:
+        if ended_ns(p, mine, delivery) >= at_ns:
             return True
     return False
+
+
+def ended_ns(p: Partition, mine: list[Work], delivery: Work) -> float:
+    """When the record was out of hand: by the next word of it; where there is none, by the last that the sink heard."""
+    later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
+    if later:
+        return min(later, key=lambda w: w.event.seq).event.time_ns
+    heard = [time_ns for time_ns, offset in p.heard_of if offset == delivery.offset]
+    return max((time_ns for time_ns in heard if time_ns >= delivery.event.time_ns), default=FOREVER)
 
 
 def _idle_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn, occupied: list[tuple[float, float]]) -> int:
@@ -159,10 +167,8 @@ def _handlings(p: Partition, source: str) -> Iterator[tuple[float, float]]:
             epoch = delivery.ownership_epoch
             if delivery.event.kind != "delivered" or epoch is None:
                 continue
-            later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
-            ended_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
             closed_ns = FOREVER if epoch.closed is None else epoch.closed.time_ns
-            spans.append((delivery.event.time_ns, min(ended_ns, closed_ns)))
+            spans.append((delivery.event.time_ns, min(ended_ns(q, mine, delivery), closed_ns)))
         yield from _as_one(spans)
 
 

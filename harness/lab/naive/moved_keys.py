@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moved:
-    """A record that was sent and done: where, when, and by which events."""
+    """A record that was sent and done: where, when, and by which events; not `timed`: only their place in a file that
+    both share tells what was first."""
 
     p: Partition
     offset: int
@@ -24,6 +25,7 @@ class Moved:
     acknowledged: Event
     begun: Event
     done: Event
+    timed: bool
 
 
 def late(trial: Trial, partitions: list[Partition]) -> Iterator[tuple[Partition, int]]:
@@ -32,21 +34,29 @@ def late(trial: Trial, partitions: list[Partition]) -> Iterator[tuple[Partition,
     if len(counts) < 2:
         return
     moved = [one for p in partitions for one in _moved(trial, p)]
-    for one in moved:
-        after = [o for o in moved if o.key == one.key and o.p is not one.p]
-        after = [o for o in after if o.sent.time_ns > one.acknowledged.time_ns]
-        if any(_surely_before(trial, other.begun, one.done) for other in after):
-            yield one.p, one.offset
+    for p in partitions:
+        found = {one.offset for one in moved if one.p is p and _is_late(trial, one, moved)}
+        yield from ((p, offset) for offset in sorted(found))
+
+
+def _is_late(trial: Trial, one: Moved, moved: list[Moved]) -> bool:
+    after = [o for o in moved if o.key == one.key and o.p is not one.p]
+    after = [o for o in after if o.sent.time_ns > one.acknowledged.time_ns]
+    return any(_surely_before(trial, other, one) for other in after)
 
 
 def _moved(trial: Trial, p: Partition) -> Iterator[Moved]:
-    worked = _by_effects(p) | _by_lines(p)
+    effects, lines = _by_effects(p), _by_lines(p)
+    told = {work.offset for work in p.completions}
+    worked = [(offset, *pair, True) for offset, pair in lines.items()]
+    worked += [(offset, *pair, offset not in told) for offset, pair in effects.items()]
     for ack in p.own("send"):
         sent = trial.invoked.get(str(ack.id))
-        if ack.outcome != "ok" or ack.key is None or ack.offset not in worked or sent is None:
+        if ack.outcome != "ok" or ack.key is None or ack.offset is None or sent is None:
             continue
-        begun, done = worked[ack.offset]
-        yield Moved(p, ack.offset, ack.key, sent, ack, begun, done)
+        for offset, begun, done, timed in worked:
+            if offset == ack.offset:
+                yield Moved(p, offset, ack.key, sent, ack, begun, done, timed)
 
 
 def _by_lines(p: Partition) -> dict[int, tuple[Event, Event]]:
@@ -64,13 +74,15 @@ def _by_lines(p: Partition) -> dict[int, tuple[Event, Event]]:
 
 
 def _by_effects(p: Partition) -> dict[int, tuple[Event, Event]]:
-    """Offset → its first effect, twice: it begins and ends with that; of records that no line completes."""
-    told = {work.offset for work in p.completions}
-    return {offset: (effect, effect) for offset, effect in naive_effects.firsts(p).items() if offset not in told}
+    """Offset → its first effect, twice: it begins and ends with that."""
+    return {offset: (effect, effect) for offset, effect in naive_effects.firsts(p).items()}
 
 
-def _surely_before(trial: Trial, begun: Event, done: Event) -> bool:
+def _surely_before(trial: Trial, first: Moved, second: Moved) -> bool:
     """By their place where they share a file; or it had been read before the other can have been written."""
+    begun, done = first.begun, second.done
     if begun.source == done.source and naive_effects.of_one_file(begun, done):
         return naive_effects.stands_before(begun, done)
+    if not (first.timed and second.timed):
+        return False
     return begun.source not in trial.untimed and begun.time_ns < trial.written_ns(done)

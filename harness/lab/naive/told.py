@@ -192,14 +192,27 @@ def fetches(trial: Trial, tp: Slice, member: str) -> list[tuple[float, int]]:
     found: list[tuple[float, Mapping[str, Any]]] = [
         (begun_ns(trial, request), entry)
         for request in trial.requests
-        if api(request) == "FETCH" and trial.lane_member(request) == member
+        if _is_a_fetch_of(trial, request, member)
         for entry in trial.entries(request, tp)
     ]
     return sorted(((ns, entry["offset"]) for ns, entry in found), key=lambda one: one[0])
 
 
 def fetches_are_known(trial: Trial, member: str) -> bool:
-    return any(api(request) == "FETCH" and trial.lane_member(request) == member for request in trial.requests)
+    return any(_is_a_fetch_of(trial, request, member) for request in trial.requests)
+
+
+def _is_a_fetch_of(trial: Trial, request: Event, member: str) -> bool:
+    """Of several in its process only one that comes over a connection, or under a client id, of their group requests:
+    of another nobody knows whose it is."""
+    if api(request) != "FETCH" or trial.lane_member(request) != member:
+        return False
+    if not any(e.source in trial.nameless for e in trial.of_kind("started") if e.member == member):
+        return True
+    of_group = [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
+    over = {(r.source, r.details.get("connection")) for r in of_group}
+    names = {r.details["client_id"] for r in of_group if r.details.get("client_id")}
+    return (request.source, request.details.get("connection")) in over or request.details.get("client_id") in names
 
 
 def fetched_by(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: float) -> float:
