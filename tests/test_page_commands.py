@@ -62,6 +62,17 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
     "make lint": ("Makefile", "test: setup lint"),
     "make dockerd": ("tests/containers/test_private_engine.py", 'private_engine.main(["start"])'),
     "make images": ("tests/containers/test_team_images.py", "image_of_team("),
+    **{
+        f"kafka-trial run member-killed --consumer fixtures/images/go-invoices{file}": (
+            "tests/containers/test_image_outputs.py",
+            words,
+        )
+        for file, words in (
+            ("", 'Output("consumer", '),
+            ("/table.toml", 'Output("table", "table-commits-before"'),
+            ("/table-commits-before.toml", 'Output("table", "table-commits-before"'),
+        )
+    },
     "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts": (
         "tests/live/test_cuts.py",
         '"cuts", "--consumer"',
@@ -205,11 +216,15 @@ def test_a_command_that_runs_a_trial_works(tmp_path: Path) -> None:
     assert done.returncode == PASS, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def test_the_tutorial_shows_the_consumer_that_it_runs() -> None:
-    """The whole file of the example team, but for its comment."""
-    (shown,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
-    file = CHECKOUT / "fixtures" / "images" / "python-orders" / "consumer.toml"
-    assert shown == re.sub(r"^#.*\n", "", file.read_text(), flags=re.MULTILINE)
+def test_the_tutorial_shows_the_consumers_that_it_runs() -> None:
+    """The whole file of the example team, but for its comment; of those with other outputs, what is not the same."""
+    whole, *parts = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
+    files = ("python-orders/consumer.toml", "go-invoices/consumer.toml", "go-invoices/table.toml")
+    first, *others = ((CHECKOUT / "fixtures" / "images" / file).read_text() for file in files)
+    assert whole == re.sub(r"^#.*\n", "", first, flags=re.MULTILINE)
+    for shown, text in zip(parts, others, strict=True):
+        env, _, rest = shown.removeprefix("[env]\n").partition("\n\n")
+        assert text.endswith(f"{env}\n\n{rest}")
 
 
 def _first_line(text: str) -> tuple[str, set[str]]:

@@ -1,7 +1,7 @@
-"""`python -m lab.images`: builds the images of three example teams, which know nothing of Kafka Trial.
+"""`python -m lab.images`: builds the images of four example teams, which know nothing of Kafka Trial.
 
 Each is a program in `fixtures/images/`, with what it runs on: Python and confluent-kafka from this installation, Java
-and Kafka's client from those of brokers, a static Go program. With COMMIT=before in their environment they are faulty.
+and Kafka's client from those of brokers, static Go programs. With COMMIT=before in their environment they are faulty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NEVER_IMPORTED = (
 
 
 def image_of_team(client: DockerClient, name: str) -> str:
-    """Returns the image of an example team, built where it is missing: `python-orders`, `java-orders`, `go-orders`.
+    """Returns the image of an example team, built where it is missing; `name` is one of `TEAMS`.
 
     Raises:
         InputError: there is no such team.
@@ -101,7 +101,7 @@ def _java_inputs() -> tuple[str, ...]:
 
 def _fill_go(source: Path, root: Path) -> None:
     environment = ("CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local")
-    build = ("build", "-trimpath", "-mod=readonly", "-ldflags=-s -w", "-o", root / "go-orders", ".")
+    build = ("build", "-trimpath", "-mod=readonly", "-ldflags=-s -w", "-o", root / source.name, ".")
     _run("go build", "env", *environment, find_go(), *build, cwd=source)
 
 
@@ -113,6 +113,7 @@ TEAMS: dict[str, tuple[Callable[[Path, Path], None], Callable[[], tuple[str, ...
     "python-orders": (_fill_python, _python_inputs),
     "java-orders": (_fill_java, _java_inputs),
     "go-orders": (_fill_go, _go_inputs),
+    "go-invoices": (_fill_go, _go_inputs),
 }
 
 

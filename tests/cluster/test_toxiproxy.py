@@ -47,6 +47,13 @@ def test_the_server_is_the_pinned_version(toxiproxy: Toxiproxy) -> None:
 
 
 @pytest.mark.cluster
+def test_what_it_reaches_it_reaches_and_keeps_no_proxy_for_it(toxiproxy: Toxiproxy) -> None:
+    """This machine's loopback, where it listens itself."""
+    assert toxiproxy.reaches("127.0.0.1", within_s=10)
+    assert sorted(toxiproxy.proxies()) == ["a", "b"]
+
+
+@pytest.mark.cluster
 def test_a_toxic_is_added_changed_and_removed(toxiproxy: Toxiproxy) -> None:
     """Each call leaves the server with what was asked, seen by asking again."""
     toxiproxy.add_toxic("a", "slow", "latency", "downstream", {"latency": 100, "jitter": 0})

@@ -11,10 +11,9 @@ from signal import SIGKILL
 import pytest
 from docker import DockerClient
 
-from kafka_trial import registry
-from kafka_trial.containers.network import LABEL
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.spec import make_trial_spec
+from engines import left_of
+from image_twins import try_on
+from kafka_trial.trial.session import Session, Trialed
 from lab.images import FOLDER, image_of_team
 from tiers import ALL, in_turn
 
@@ -40,17 +39,9 @@ def tried(
 ) -> dict[str, Trialed]:
     """Tries the image and its twin on a suite, side by side on one cluster of containers, and lets that end."""
     image_of_team(engine, TEAM)
-    scenario, place = registry.find_scenario(request.param), tmp_path_factory.mktemp("images")
-    asked = {
-        TrialRequest(make_trial_spec(scenario, FOLDER / TEAM / f"{name}.toml", seed=1), place / name): name
-        for name in ("consumer", "commits-before")
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DOCKER_HOST", engine_host)
-        outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked), retry_unknown=1)}
-        kafka_trial_session.clusters.end_unused(alone=False)
-    assert all(isinstance(outcome, Trialed) for outcome in outcomes.values()), outcomes
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    files = {name: FOLDER / TEAM / f"{name}.toml" for name in ("consumer", "commits-before")}
+    place = tmp_path_factory.mktemp("images")
+    return try_on(request.param, files, place, session=kafka_trial_session, engine_host=engine_host)
 
 
 def _suite(tried: dict[str, Trialed]) -> str:
@@ -88,5 +79,4 @@ def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> No
 def test_nothing_of_it_stays(tried: dict[str, Trialed], engine: DockerClient) -> None:
     """No container and no network that carries a run's label, once its cluster has ended."""
     assert len(tried) == 2
-    assert engine.containers.list(all=True, filters={"label": f"{LABEL}.pid={os.getpid()}"}) == []
-    assert engine.networks.list(filters={"label": f"{LABEL}.pid={os.getpid()}"}) == []
+    assert left_of(engine, os.getpid()) == []

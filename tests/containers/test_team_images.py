@@ -17,7 +17,7 @@ from docker.models.networks import Network
 
 from kafka_trial.cluster.java import find_java
 from kafka_trial.process.waiting import wait_until
-from lab.images import TEAMS, image_of_team, main
+from lab.images import image_of_team, main
 from one_broker import address, one_broker, one_network
 from requirements import missing
 
@@ -91,7 +91,7 @@ def bootstrap(engine: DockerClient, network: Network) -> Iterator[str]:
         yield f"{address(network)}:9092"
 
 
-@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("team", STOPPED)
 def test_a_team_delivers_every_record_commits_it_and_leaves(
     team: str, engine: DockerClient, network: Network, bootstrap: str
 ) -> None:
@@ -110,7 +110,7 @@ def test_a_team_delivers_every_record_commits_it_and_leaves(
         assert _committed(bootstrap, topic) == RECORDS
 
 
-@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("team", STOPPED)
 @pytest.mark.parametrize("commit", ["", "before"])
 def test_only_the_faulty_twin_commits_what_nobody_took(
     commit: str, team: str, engine: DockerClient, network: Network, bootstrap: str

@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
+import socket
 import subprocess
 import sysconfig
 import threading
@@ -174,6 +176,29 @@ class Toxiproxy:
             UnjudgeableError: the server does not answer, is not ours, or the kernel refuses it.
         """
         return self._ask("GET", f"/sockets?states={states}", within_s=SOCKETS_WITHIN_S)
+
+    def reaches(self, address: str, *, within_s: float) -> bool:
+        """Tells whether the server reaches an address of this machine: we listen there, and connect to it through a
+        proxy of the server's.
+
+        Where it does not, the proxy stays: who takes it away would wait for it to give up, which takes minutes.
+
+        Raises:
+            UnjudgeableError: the server does not answer.
+        """
+        name = f"reaches-{secrets.token_hex(4)}"
+        with socket.create_server((address, 0)) as listener:
+            listener.settimeout(within_s)
+            upstream = f"{address}:{listener.getsockname()[1]}"
+            body = {"name": name, "listen": f"{self.host}:0", "upstream": upstream, "enabled": True}
+            port = self._call("POST", "/proxies", body)["listen"].rpartition(":")[2]
+            try:
+                with socket.create_connection((self.host, int(port)), timeout=within_s):
+                    listener.accept()[0].close()
+            except TimeoutError:
+                return False
+        self._call("DELETE", f"/proxies/{name}")
+        return True
 
     def populate(self, proxies: Iterable[tuple[str, int, int]]) -> None:
         """Makes proxies of (name, listening port, upstream port)."""

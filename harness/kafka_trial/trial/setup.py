@@ -25,7 +25,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_server
-from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
+from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
 from kafka_trial.consumers.patched_consumer import (
     PATCHES,
@@ -57,6 +57,7 @@ from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload, payload_digest
 
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
+REACHED_WITHIN_S = 10.0
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 
@@ -106,6 +107,8 @@ def _opened(
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     host = cluster.container_network.gateway if cluster.container_network else LOOPBACK
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
+    if cluster.container_network is not None and trial_spec.consumer.evidence.sink in ASKED_AT:
+        _require_way_back(cluster.toxiproxy, host)
     sink = _sink(stack, trial_spec, folder, host, nemesis, lambda name: group.kill_now(name))  # noqa: PLW0108 - it is made below
     postgres = _postgres(stack, trial_spec, folder, host)
     launch_context = LaunchContext(
@@ -173,6 +176,20 @@ def _opened(
         postgres=postgres,
     )
     return environment
+
+
+def _require_way_back(toxiproxy: Toxiproxy, host: str) -> None:
+    """Makes sure that containers reach this machine, where the sink listens: a member's effects would not arrive.
+
+    Raises:
+        StartError: they do not.
+    """
+    if not toxiproxy.reaches(host, within_s=REACHED_WITHIN_S):
+        raise StartError(
+            f"containers do not reach this machine at {host}, where the sink of a trial listens (no connection within "
+            f"{REACHED_WITHIN_S:g} s): a firewall between? Let the networks of containers in (with ufw: `ufw allow "
+            f'from {host.rpartition(".")[0]}.0/24`), or use sink = "topic"'
+        )
 
 
 def _broker_pids(cluster: Cluster) -> list[int]:
