@@ -3,7 +3,7 @@
 A consumer that asks its partitions one after the other, and waits at each, hands out what one of them holds only when
 the empty ones before it had their time. Judged in two steps, as starvation is: inside the pass over the slices,
 `idle_waits` finds records that lay there and were handed out late, to a member that held none of their partition;
-`lags` finds when a partition had anything to do, `holdings` who had it, and `occupation.py` when a process had
+`lags` finds when a partition had anything to do, `holdings` who had it, and `busy_intervals.py` when a process had
 something in hand, or waited for a broker. Then all slices are looked at together.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
+from kafka_trial.invariants.busy_intervals import busy_ns
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, convergence_claimed
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.handlers import first_handled_of_records
@@ -38,7 +39,6 @@ from kafka_trial.invariants.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.invariants.occupation import occupied_ns
 from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
 from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.request_logs import fetches
@@ -179,14 +179,14 @@ def _beside_idle_ones(group: Group) -> Table:
 
 def _idle(group: Group) -> Table:
     """Returns the waits that count, with `idle_ns`: for how long the process had nothing in hand, nor to expect."""
-    waits, held = group.idle_waits, group.occupied
-    whole_ns = _less_occupied(held, waits["source"], waits["since_ns"], waits["until_ns"])
-    idle_ns = whole_ns - _less_occupied(held, waits["source"], waits["asked_ns"], waits["answered_ns"])
+    waits, held = group.idle_waits, group.busy
+    whole_ns = _less_busy(held, waits["source"], waits["since_ns"], waits["until_ns"])
+    idle_ns = whole_ns - _less_busy(held, waits["source"], waits["asked_ns"], waits["answered_ns"])
     return waits.having(idle_ns=idle_ns).take(idle_ns >= WAIT_NS_MIN)
 
 
-def _less_occupied(held: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
-    return until_ns - since_ns - occupied_ns(held, sources, since_ns, until_ns)
+def _less_busy(held: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
+    return until_ns - since_ns - busy_ns(held, sources, since_ns, until_ns)
 
 
 def _waited_for_a_processor(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Ints:

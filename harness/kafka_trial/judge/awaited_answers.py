@@ -1,8 +1,7 @@
-"""Awaited answers: how long brokers took for what a member asked of them, and may have waited for.
+"""Awaited answers: how long brokers took to answer those requests of a member for which its work may have waited.
 
-Stands beside `history_reader.py`. A request is of no partition, or of several, so its row stands in the slice of no
-partition. A fetch is left out, for a broker keeps it until there is something, and so are heartbeats and what is asked
-for beside the work: nobody waits for these.
+A request is tied to no partition, or to several, so its row stands in the slice of no partition. A fetch is left out,
+for a broker keeps it until there is something, and so are heartbeats, metadata and versions: no work waits for these.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _CODES: Final = {api: number for number, api in enumerate(NOT_AWAITED, start=1)}
 
 
 def awaited_answers(names: HistoryNames, columns: Columns) -> dict[str, Array] | None:
-    """Returns the columns (AWAITED_ANSWERS) of the rows of a block; None where it has none."""
+    """Returns the columns (AWAITED_ANSWERS of `families.py`) of a block of a history file; None where it has no row."""
     asked = columns.is_kind("request") & (columns["lane"] != NONE) & (columns.codes("api", _CODES, fold=True) == 0)
     if not asked.any():
         return None
