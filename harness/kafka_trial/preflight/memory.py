@@ -45,7 +45,8 @@ def memory_parts(plan: Plan) -> list[Held]:
     handed_out = _handed_out(plan, int(fetched.size_bytes * plan.wire_ratio))
     decompressed = _decompressed(plan)
     operations = _librdkafka_operations(plan, decompressed or [fetched])
-    parts = [fetched, *decompressed, *operations, handed_out, *_kept_by_java(plan, handed_out)]
+    kept = [*_kept_by_librdkafka(plan), *_kept_by_java(plan, handed_out)]
+    parts = [fetched, *decompressed, *operations, handed_out, *kept]
     if plan.claim_check_bytes is not None:
         parts.append(Held("payload from elsewhere", plan.record_bytes_max, "one record in hand"))
     return [part for part in parts if part.size_bytes]
@@ -145,6 +146,20 @@ def _handed_out(plan: Plan, fetched_bytes: int) -> Held:
     if records < fetched_bytes:
         return Held("handed out", records, f"max.poll.records {most} × {plan.kafka_bytes_max}")
     return Held("handed out", fetched_bytes, f"all that was fetched: less than max.poll.records {most} records")
+
+
+def _kept_by_librdkafka(plan: Plan) -> list[Held]:
+    """Returns what librdkafka keeps of responses whose messages have left its queue in part.
+
+    Each message refers to the response that it came with (`rd_kafka_buf_keep` in `rd_kafka_op_new_fetch_msg`), so a
+    response is kept until its last message is handed out, while the queue asks for the next one: one of each broker.
+    Of compressed batches the messages refer to what was decompressed, a batch at a time, and not to the response.
+    """
+    if plan.consumer.library != LIBRDKAFKA or plan.compressed:
+        return []
+    brokers, capped = plan.leading_brokers, capped_bytes(plan)
+    formula = f"a response of each of {counted(brokers, 'broker')} × {capped}, until its last message is handed out"
+    return [Held("handed out in part", brokers * capped, formula)]
 
 
 def _kept_by_java(plan: Plan, handed_out: Held) -> list[Held]:
