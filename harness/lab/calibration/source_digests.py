@@ -71,9 +71,9 @@ SAME = {
     "c860398b2093338c": "b4f53eb9e21eb74b",
     # Looked at the end of a cut before its connection had let go: the fault was without evidence then.
     "adda8457f90bbda2": "b4f53eb9e21eb74b",
-    # Without brokers of their own settings, heap or image where a trial asks for them, and what a fixture of pytest adds
-    # to a consumer's environment; a broker that dies at a cut, and a poll interval that expires, were told by other
-    # evidence. No suite has either. Tried: the sins of the suites that are new, and the sample of `make test`.
+    # Without brokers of their own settings, heap or image where a trial asks for them, and what a fixture of pytest
+    # adds to a consumer's environment; a broker that dies at a cut, and a poll interval that expires, were told by
+    # other evidence. No suite has either. Tried: sins of the suites that are new, and the sample of `make test`.
     "be7a539eae386e8e": "b4f53eb9e21eb74b",
     # Did not ask before a trial of an image whether containers reach its sink; a line became an event in another way.
     "97e3b4d07e24e5a2": "b4f53eb9e21eb74b",
