@@ -208,10 +208,11 @@ def ratio(cell: MemoryCell) -> float:
 def drained_bytes(cell: MemoryCell) -> int:
     """Returns how much of the backlog a process takes: several times what it is predicted to hold.
 
-    librdkafka fetches ahead all the time, so that all of it must be there; Java only what the next polls hand out.
+    librdkafka fetches ahead all the time, so that all of it must be there, and as much again as a full queue is taken;
+    Java only what the next polls hand out.
     """
     if cell.library == LIBRDKAFKA:
-        return cell.backlog_bytes
+        return min(cell.backlog_bytes, predicted(cell).process_bytes)
     return min(cell.backlog_bytes, max(BACKLOG_BYTES // 3, 3 * predicted(cell).process_bytes))
 
 
