@@ -45,9 +45,9 @@ def busy_intervals(batch: Batch) -> Table:
     gaps below `MERGE_GAP_NS` are closed."""
     both = stacked(_records_in_hand(batch), _waits_for_answers(batch))
     both = both.take(both["until_ns"] > both["since_ns"]).sorted_by("slice", "source", "since_ns")
-    file, since_ns, until_ns = joined(both["slice"], both["source"]), both["since_ns"], both["until_ns"]
-    latest_ns = until_ns[running_max(file, until_ns)] if len(both) else until_ns
-    before = previous_in(file)
+    key, since_ns, until_ns = joined(both["slice"], both["source"]), both["since_ns"], both["until_ns"]
+    latest_ns = until_ns[running_max(key, until_ns)] if len(both) else until_ns
+    before = previous_in(key)
     begins = np.flatnonzero((before < 0) | (since_ns - MERGE_GAP_NS > picked(latest_ns, before, NONE)))
     last = np.append(begins[1:], len(both))[: len(begins)] - 1
     return table(

@@ -167,7 +167,8 @@ def _limits(rows: Sequence[LimitRow]) -> str:
         f"The same members under a limit: their idle base, and {ROOM:.0%} of what is predicted, or {HALF:.0%}. "
         "Of librdkafka it is the limit of a control group, beyond which the kernel kills (`oom-killed`, by the group's "
         "own count of kills, and status -9); of Java that of the heap (`-Xmx`), where predicted is what is in it. Who "
-        f"lives has taken the whole backlog. In brackets: the limit in MB. {agree} of {len(rows)} ended as predicted."
+        "lives has taken as much as was asked of it. "
+        f"In brackets: the limit in MB. {agree} of {len(rows)} ended as predicted."
     )
     return "\n".join(["## Under a limit of memory", "", said, "", *_table(table), ""])
 

@@ -14,11 +14,23 @@ import urllib.request
 from confluent_kafka import Consumer, KafkaException, Producer
 
 TURN_S = 0.5
-WITHIN_S = 10.0  # of a transaction's request; librdkafka may wait for ever
+WITHIN_S = 10.0  # of one wait for a transaction's request
+STUCK_S = 25.0  # of all waits for it
 
 
 def tell(name, **fields):
     print(json.dumps({"name": name, **fields}), flush=True)
+
+
+def insist(call):
+    """Calls again while brokers have not answered: librdkafka goes on with the request, and takes no other before."""
+    until_s = time.monotonic() + STUCK_S
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > until_s:
+                raise
 
 
 def listed(partitions):
@@ -78,12 +90,16 @@ class Target:
         if self.producer is None:
             return self.consumer.commit(asynchronous=False)
         positions = [part for part in self.consumer.position(self.consumer.assignment()) if part.offset >= 0]
-        self.producer.begin_transaction()
+        metadata = self.consumer.consumer_group_metadata()
         try:
-            self.producer.send_offsets_to_transaction(positions, self.consumer.consumer_group_metadata(), WITHIN_S)
-            self.producer.commit_transaction(WITHIN_S)
-        except KafkaException:
-            self.producer.abort_transaction(WITHIN_S)
+            self.producer.begin_transaction()
+            insist(lambda: self.producer.send_offsets_to_transaction(positions, metadata, WITHIN_S))
+            insist(lambda: self.producer.commit_transaction(WITHIN_S))
+        except KafkaException as error:
+            if error.args[0].txn_requires_abort():
+                insist(lambda: self.producer.abort_transaction(WITHIN_S))
+            else:  # fenced, or stuck: a new one ends what it left open
+                self.producer = producer()
             raise
         return positions
 
