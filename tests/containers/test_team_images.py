@@ -39,9 +39,9 @@ class Sink:
 
 
 @contextmanager
-def serving(host: str) -> Iterator[Sink]:
-    """Serves a warehouse on an address of this machine, as the harness does its sink."""
-    sink = Sink()
+def serving(host: str, *, refuses: bool = False) -> Iterator[Sink]:
+    """Serves a warehouse on an address of this machine, as the harness does its sink; it may refuse from the start."""
+    sink = Sink(refuses=refuses)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -119,10 +119,9 @@ def test_only_the_faulty_twin_commits_what_nobody_took(
     topic = f"{team}-{commit or 'after'}"
     _fill(bootstrap, topic)
     with (
-        serving(address(network, 1)) as sink,
+        serving(address(network, 1), refuses=True) as sink,
         _running(engine, network, team, topic, bootstrap, sink, COMMIT=commit) as container,
     ):
-        sink.refuses = True
         wait_until(lambda: sink.refused >= 3, within_s=60, what="three refusals", detail=container.logs)
         container.stop(timeout=30)
         assert sink.taken == []

@@ -7,9 +7,9 @@ and its workers.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
 import time
 from pathlib import Path
 
@@ -23,7 +23,9 @@ WARMING = 2
 
 def main() -> None:
     """Prints the seconds as a JSON object, the last line of its output."""
-    folder = RunFolder(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(prog="python -m lab.scale.warm", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("folder", type=Path, help="a run's folder, whose cache is thrown away and written anew")
+    folder = RunFolder(parser.parse_args().folder)
     for _ in range(WARMING):
         _timed(folder, anew=True)
     anew, cached = _timed(folder, anew=True), _timed(folder, anew=False)
