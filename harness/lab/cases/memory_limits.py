@@ -1,8 +1,9 @@
 """Case 4, under a limit of memory: who has what preflight predicts, and 30 %, lives; who has half of it does not.
 
-On some rungs of the ladder a member drains the backlog twice, with room for its idle base and `ROOM` of the prediction,
-or only `HALF`. Of librdkafka it is the limit of a control group, beyond which the kernel
-kills; of Java that of its heap (-Xmx), for what is predicted in it, which ends in an OutOfMemoryError.
+On some rungs of the ladder a member takes what the ladder's probe takes (`large_records.drained_bytes`), once with room
+for its idle base and `ROOM` of the prediction, and once for `HALF`. Of librdkafka it is the limit of a control group,
+beyond which the kernel kills; of Java that of its heap (-Xmx), for what is predicted in it, which ends in an
+OutOfMemoryError.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def bounded_bytes(rung: MemoryCell) -> int:
 
 
 def outcome_of(status: int, kernel_kills: int, said: str, *, taken_all: bool) -> str:
-    """Tells what became of a member: only who took the whole backlog lives, only the kernel counts its kills."""
+    """Tells what became of a member: only who took all that was asked for lives, only the kernel counts its kills."""
     if status == 0 and taken_all and not kernel_kills:
         return SURVIVES
     if status == -9 and kernel_kills:
