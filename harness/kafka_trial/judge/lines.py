@@ -27,7 +27,7 @@ from kafka_trial.errors import InputError
 from kafka_trial.history.event import SCHEMA
 
 SPLIT_BYTES = 32 * 1024 * 1024
-PARSE_BYTES = 4 * 1024 * 1024
+PARSE_BYTES = 1024 * 1024
 QUOTED_MAX = 3
 NEWLINE, OPENING = b"\n{"
 LINE_BYTES_MAX = 16 * 1024 * 1024  # of the longest event there is: a sink takes no body above that
