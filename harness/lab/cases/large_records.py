@@ -1,8 +1,8 @@
 """Case 4, large records: what a consumer holds, as preflight predicts it, and as it is measured in a process.
 
 A rung of the ladder is a size of records; on each, two libraries with a few settings of what they fetch ahead take
-from a backlog of one broker, which is larger than what they may hold (`drained_bytes`). Prediction and tolerance stand here and in
-`kafka_trial/preflight`, and are part of what a row is made by: a changed formula asks for new rows.
+from a backlog of one broker, which is larger than what they may hold (`drained_bytes`). Prediction and tolerance stand
+here and in `kafka_trial/preflight`, and are part of what a row is made by: a changed formula asks for new rows.
 """
 
 from __future__ import annotations
