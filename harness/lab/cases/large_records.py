@@ -76,7 +76,7 @@ PARTITIONS: Final = 4
 BACKLOG_BYTES: Final = 160_000_000
 BACKLOG_RECORDS_MIN: Final = 24  # of the largest
 BOMBS_BYTES: Final = 800_000_000  # decompressed
-SMALLER_BYTES: Final = 1_000_000  # such records, and batches of them, fit into what a partition gives by default
+LARGE_BYTES: Final = 1_000_000  # from here on one record is about as large as what a partition gives by default
 OTHERS_BYTES: Final = 250_000
 RECORD_BYTES_MAX: Final = 12 * MIB
 BROKER_HEAP_MIB: Final = 640
@@ -114,12 +114,13 @@ class MemoryCell:
     def backlog(self) -> Mapping[int, tuple[bytes, int]]:
         """What is in each partition: a value, and how many of them.
 
-        Where a record is larger than what a partition may give (max.partition.fetch.bytes), a broker leaves out of a
-        response what does not fit, but for its first batch. So the other partitions have smaller ones there: that is
-        the worst of what a response may hold. Text is larger than that compressed, too; a bomb fits.
+        Beside large records the other partitions have smaller ones: that is the worst of what a response may hold.
+        A broker leaves out of it what does not fit into what a partition may give (max.partition.fetch.bytes), but for
+        the first batch; and where a response holds just as many records as librdkafka's queue takes, one is gone
+        whenever the next is asked for. Text is larger than that compressed, too; a bomb fits.
         """
         largest = value_of(self.content, self.record_bytes)
-        others = largest if self.record_bytes <= SMALLER_BYTES or self.content == ZEROS else largest[:OTHERS_BYTES]
+        others = largest if self.record_bytes < LARGE_BYTES or self.content == ZEROS else largest[:OTHERS_BYTES]
         in_all = max(BACKLOG_BYTES, BACKLOG_RECORDS_MIN * self.record_bytes) if self.content != ZEROS else BOMBS_BYTES
         values = [largest, *[others] * (PARTITIONS - 1)]
         return {number: (value, in_all // PARTITIONS // len(value)) for number, value in enumerate(values)}
