@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
             folder = session.run_one(one.trial_spec, out=one.out)
             with console.paused():
                 print(folder.path, flush=True)
-            statuses.append(unjudged(folder, console))
+            statuses.append(status_without_check(folder, console))
         return worst(statuses)
 
 
@@ -325,7 +325,7 @@ def _over_cluster(options: Namespace, words: dict[str, Any]) -> dict[str, Any]:
     return over_cluster(words, found)
 
 
-def unjudged(folder: RunFolder, console: Console) -> int:
+def status_without_check(folder: RunFolder, console: Console) -> int:
     """Returns the status of a trial that is not judged now: 4 when its history can only be judged unknown."""
     if (because := folder.end_told()) == "":
         return PASS

@@ -59,10 +59,10 @@ def false_losses(batch: Batch) -> Table:
     opened = last_true(lines["file"], lines["kind"] == Kind.ASSIGNED)
     before = previous_in(lines["file"])
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
-    doubted = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
+    refutable = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     shared = [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
-    lost = np.flatnonzero(doubted & ~np.isin(member, shared))
+    lost = np.flatnonzero(refutable & ~np.isin(member, shared))
     said = batch.written_ns(lines["source"], lines["time_ns"])
     rows = lines.take(lost).having(
         member=member[lost],

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def unknown(batch: Batch) -> Bools:
+def unknown_to_member(batch: Batch) -> Bools:
     """Returns for each commit whether its member cannot have known that it stands.
 
     A client that has given up waiting throws the answer away: it heard only what was sent before.

@@ -56,7 +56,7 @@ class Invariant:
 
     `progress_in_kafka`: it is about positions in the offsets log, be they committed in transactions or, where
     `outside_transactions`, not. `progress_in_transaction`: about those alone that are.
-    `summary`, `definition`, `cause` and `remedy` are its docstring's. `settled`: it says what was still to do at the
+    `summary`, `definition`, `cause` and `remedy` are its docstring's. `of_the_end`: it says what was still to do at the
     end; nobody is blamed for that while there was time left to do it.
     `severity`: what is told first has the smallest. `rule`: which claims it can break. `message`: one instance in a
     sentence; names in braces are attributes, or the phrases of `verdict/messages.py`. `deciding`: attributes on which
@@ -78,7 +78,7 @@ class Invariant:
     progress_in_kafka: bool = False
     outside_transactions: bool = False
     progress_in_transaction: bool = False
-    settled: bool = False
+    of_the_end: bool = False
     summary: str = ""
     definition: str = ""
     cause: str = ""
@@ -104,7 +104,7 @@ def invariant(
     progress_in_kafka: bool = False,
     outside_transactions: bool = False,
     progress_in_transaction: bool = False,
-    settled: bool = False,
+    of_the_end: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`: all that is known of it stands there.
 
@@ -128,7 +128,7 @@ def invariant(
             progress_in_kafka=progress_in_kafka,
             outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
-            settled=settled,
+            of_the_end=of_the_end,
             **_told_in(judge.__doc__ or ""),
         )
         return judge

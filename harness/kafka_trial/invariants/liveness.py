@@ -90,7 +90,7 @@ class Group:
         return slower_s + self.cpu_wait_s
 
     @property
-    def settled(self) -> bool:
+    def drained_long_enough(self) -> bool:
         """Whether the drain lasted so long."""
         return self.drained_ns >= int(self.patience_s * SECOND_NS)
 
@@ -103,7 +103,7 @@ class Group:
         return self.trial_context.settings.in_offsets_log
 
     @property
-    def unsettled(self) -> str | None:
+    def why_end_undecided(self) -> str | None:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.stood_still(self.drain_ns):
             return Undecided.DELAYED
@@ -179,7 +179,7 @@ def _commit_slowdown(slices: Table) -> float:
     level="sink",
     of="group",
     progress_in_kafka=True,
-    settled=True,
+    of_the_end=True,
     severity=200,
     rule=Rule(always),
     message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done}{before} "
@@ -242,7 +242,7 @@ def stuck_partition(group: Group) -> Findings:
     """
     waiting = _is_waiting(group)
     delayed = group.stood_still(group.snapshot_ns - int(group.window_s * SECOND_NS))
-    stuck = waiting & np.full(len(waiting), group.settled and not delayed)
+    stuck = waiting & np.full(len(waiting), group.drained_long_enough and not delayed)
     found = group.slices.take(stuck)
     rows = table(
         slice=found["slice"],
@@ -333,7 +333,7 @@ def _is_waiting(group: Group) -> Bools:
 
 
 def _is_stuck(group: Group) -> Bools:
-    return _is_waiting(group) & np.full(len(group.slices), group.settled)
+    return _is_waiting(group) & np.full(len(group.slices), group.drained_long_enough)
 
 
 def _why_undecided(group: Group) -> str:

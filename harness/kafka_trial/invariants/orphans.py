@@ -77,7 +77,7 @@ def orphan_partition(batch: Batch) -> Findings:
     delayed = [_stood_still(batch.trial_context, calm) for calm in stretches]
     slices = [np.flatnonzero(mask) for mask in alone]
     guilty = [(calm, found) for calm, found, still in zip(stretches, slices, delayed, strict=True) if not still]
-    open_cases = [found for found, still in zip(slices, delayed, strict=True) if still]
+    undecided = [found for found, still in zip(slices, delayed, strict=True) if still]
 
     def told(values: Sequence[int]) -> Ints:
         sizes = [len(found) for _, found in guilty]
@@ -91,7 +91,7 @@ def orphan_partition(batch: Batch) -> Findings:
         lasted_ms=told([(calm.end_ns - calm.begin_ns) // 1_000_000 for calm, _ in guilty]),
     )
     proof = (told([calm.source for calm, _ in guilty]), told([calm.seq for calm, _ in guilty]))
-    return Findings(rows, [proof], [(Undecided.DELAYED, np.concatenate([np.empty(0, np.int64), *open_cases]))])
+    return Findings(rows, [proof], [(Undecided.DELAYED, np.concatenate([np.empty(0, np.int64), *undecided]))])
 
 
 def _bound_ns(trial_context: TrialContext) -> int:

@@ -32,7 +32,7 @@ from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit, rejected_commit_evidence
-from kafka_trial.invariants.zombie_excuses import doubted, fetched_though_told
+from kafka_trial.invariants.zombie_excuses import fetched_though_told, undecided_moments
 from kafka_trial.invariants.zombies import zombie_windows
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def split_ownership(batch: Batch) -> Findings:
     both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
-    unsure = doubted(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
+    unsure = undecided_moments(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
     return Findings(rows, proofs, [(Undecided.FETCHES_UNKNOWN, beside["slice"][unsure])])
 

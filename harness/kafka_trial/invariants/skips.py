@@ -190,7 +190,7 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
-    unknown = indeterminate_commits.unknown(batch)
+    unknown = indeterminate_commits.unknown_to_member(batch)
     crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
     never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
     return never_told | (crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits))

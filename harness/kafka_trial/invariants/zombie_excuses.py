@@ -74,7 +74,7 @@ def fetched_though_told(batch: Batch, epochs: Array, offsets: Array, time_ns: Ar
     return later
 
 
-def doubted(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
+def undecided_moments(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
     """Returns whether each moment is one at which nobody can tell what the member knew and had fetched.
 
     It was told, or said itself that a commit of its had failed, and the request log holds no fetches of it.
@@ -83,8 +83,8 @@ def doubted(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
     heard_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
     unknown = ~windows["fetches_known"] & (heard_ns < ownership_epochs(batch)["close_ns"])
     after_ns = picked(np.where(unknown, heard_ns, NEVER), epochs, NEVER)
-    doubtful: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    return doubtful
+    undecided: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    return undecided
 
 
 def _said_to_fail_ns(batch: Batch, after_ns: Ints) -> Ints:

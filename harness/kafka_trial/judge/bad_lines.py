@@ -50,8 +50,10 @@ PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all rec
 QUOTE_MAX = 200
 
 
-def left_open(found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext) -> str:
-    """Returns why what was found for want of a line is left open; nothing where it is not.
+def why_undecided(
+    found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext
+) -> str:
+    """Returns why what was found for want of a line is undecided; nothing where it is not.
 
     A line that does not name its record may have been any one's, but only one's: where more records lack their line
     than there are such lines, the rest is lost for certain.
@@ -68,7 +70,7 @@ def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ..
     return {_record(one) for one in _all(found[name] for name in RECORDS if name in found)}
 
 
-def is_open(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
+def is_undecided(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
     """Tells whether an instance may be there only because the line of one of these records is missing."""
     return one.name not in COMMITS or _record(one) in missing
 

@@ -95,7 +95,7 @@ def _found(finding: Finding) -> AnomalyResult:
         undecided=finding.undecided,
         not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
         applies=finding.not_judged is None or finding.not_judged.applies,
-        unjudged=finding.not_judged.reason if finding.not_judged else None,
+        not_judged_reason=finding.not_judged.reason if finding.not_judged else None,
         partly=finding.partly.value if finding.partly else None,
     )
 

@@ -1404,7 +1404,7 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
             findings.not_judged.add(name)
         else:
             _take(findings, name, check(trial))
-    _leave_open_what_lines_may_have_said(trial, findings)
+    _leave_undecided_what_lines_may_have_said(trial, findings)
     if _commits_behind_a_buffer(trial):
         findings.in_part["commit-ahead"] = BUFFERED
     for instances in findings.anomalies.values():
@@ -1412,7 +1412,7 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
     return findings
 
 
-def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
+def _leave_undecided_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
     """An event that nobody could read, and that does not name its record, may have been the line of any one."""
     nameless = 0
     for line in trial.of_kind("bad_line"):
