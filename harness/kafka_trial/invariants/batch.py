@@ -100,7 +100,7 @@ class Batch:
         return found
 
     @cached_property
-    def had_it_not_stood_still(self) -> Batch:
+    def without_harness_stalls(self) -> Batch:
         """The same rows, as if the harness had heard everything when it was said."""
         return Batch(self._heard, replace(self.trial_context, harness_stalls=()), self.keys)
 

@@ -69,7 +69,9 @@ def false_losses(batch: Batch) -> Table:
         from_ns=said[opened[lost]],
         until_ns=lines["time_ns"][lost] + batch.uncertainty(lines["source"], lines["time_ns"])[lost],
     )
-    for can_be_one in (_refused, _said_goodbye, _silent, _disturbed, _given_away, _closing) if len(rows) else ():
+    for can_be_one in (
+        (_refused, _said_goodbye, _without_answers, _disturbed, _given_away, _closing) if len(rows) else ()
+    ):
         rows = rows.take(~can_be_one(batch, rows))
     return rows.only("slice", "source", "seq").sorted_by("slice", "source", "seq")
 
@@ -138,7 +140,7 @@ def _between(moments: Table, rows: Table) -> Bools:
 # --- by what was not answered --------------------------------------------------------------------------------------
 
 
-def _silent(batch: Batch, rows: Table) -> Bools:
+def _without_answers(batch: Batch, rows: Table) -> Bools:
     """Returns which members were answered neither heartbeat nor join for a session, less the tolerance.
 
     Commits do not count, though a broker takes them for a sign of life: no client does.
@@ -160,8 +162,8 @@ def _silent(batch: Batch, rows: Table) -> Bools:
     gap = (before >= 0) & (begin_ns - picked(reached_ns, before, 0) >= session_ns)
     so_far = np.cumsum(gap)
     inside = picked(so_far, last, 0) - picked(so_far, first, 0) > 0
-    silent: Bools = (last < 0) | still | inside
-    return silent
+    without_answers: Bools = (last < 0) | still | inside
+    return without_answers
 
 
 def _at(batch: Batch, ours: list[HeartbeatRun], wall: str, time: str) -> Ints:

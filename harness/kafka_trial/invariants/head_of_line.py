@@ -40,7 +40,7 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
-from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
+from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.request_logs import fetches
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.starvation import in_hand, snapshot_ns_in
@@ -114,7 +114,7 @@ def head_of_line_blocking(group: Group) -> Findings:
     idle_ns, rest_ns = spans["idle_ns"] - spans["longest_ns"], until_ns - since_ns - spans["longest_ns"]
     blocked = (spans["waits"] >= WAITS_MIN) & _mostly(idle_ns, rest_ns)
     blocked &= ~under_fault(about, since_ns, until_ns, window_ns_of(about))
-    delayed = blocked & stood_still(about, since_ns, until_ns)
+    delayed = blocked & machine_stalled(about, since_ns, until_ns)
     busy = blocked & ~delayed & ~_mostly(idle_ns - _waited_for_a_processor(about, since_ns, until_ns), rest_ns)
     unsure = blocked & ~delayed & ~busy & (spans["member"] < 0)
     found = spans.take(blocked & ~delayed & ~busy & ~unsure)

@@ -220,7 +220,7 @@ def judged(invariant: Invariant, batch: Batch) -> Findings:
     found = invariant.judge(batch)
     if not batch.trial_context.harness_stalls:
         return found
-    more = _cases(invariant.judge(batch.had_it_not_stood_still)) - _cases(found)
+    more = _cases(invariant.judge(batch.without_harness_stalls)) - _cases(found)
     slices = np.array(sorted(case[0] for case in more.elements()), np.int64)
     return replace(found, undecided=[*found.undecided, (Undecided.HARNESS_STALLED, slices)])
 

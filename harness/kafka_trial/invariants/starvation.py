@@ -32,7 +32,7 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
-from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
+from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.undecided import Undecided
@@ -83,7 +83,7 @@ def starved_partition(group: Group) -> Findings:
     starved = _rounds_elsewhere(group) >= ROUNDS_MIN
     window_ns = window_ns_of(group.trial_context)
     starved &= ~under_fault(group.trial_context, waits["since_ns"], waits["until_ns"], window_ns)
-    delayed = stood_still(group.trial_context, waits["since_ns"], waits["until_ns"])
+    delayed = machine_stalled(group.trial_context, waits["since_ns"], waits["until_ns"])
     unsure = starved & ~delayed & (waits["member"] < 0)
     found = waits.take(starved & ~delayed & ~unsure)
     members = {

@@ -58,8 +58,8 @@ def zombie_windows(batch: Batch) -> Table:
     loss = _losses(batch)
     loss_ns = picked(logged_assignments(batch)["time_ns"], loss, NEVER)
     answer = told(batch, loss_ns)
-    silent_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
-    by_clock, told_ns = silent_ns < answer["heard_ns"], np.minimum(silent_ns, answer["heard_ns"])
+    by_clock_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
+    by_clock, told_ns = by_clock_ns < answer["heard_ns"], np.minimum(by_clock_ns, answer["heard_ns"])
     fetched, known = fetched_by(batch, told_ns)
     return table(
         loss=loss,

@@ -268,7 +268,7 @@ class Trial:
         self.events = [
             naive_effects.at_its_time(self, e) if naive_effects.says_its_time(self, e) else e for e in self.events
         ]
-        self.stood_still = True  # False: as if all had been heard when it was said
+        self.with_harness_stalls = True  # False: as if all had been heard when it was said
 
     def of_kind(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
@@ -560,7 +560,7 @@ class Trial:
     def earliest_ns(self, heard_ns: float) -> float:
         """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
         after may have waited as well."""
-        for begin_ns, end_ns in self.harness_stalls if self.stood_still else ():
+        for begin_ns, end_ns in self.harness_stalls if self.with_harness_stalls else ():
             if begin_ns < heard_ns <= end_ns + TOLERANCE_NS:
                 return self.earliest_ns(begin_ns)
         return heard_ns
@@ -1460,7 +1460,7 @@ def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found
     if not trial.harness_stalls:
         return []
     in_time = Trial(trial.heard, trial.settings)
-    in_time.stood_still = False
+    in_time.with_harness_stalls = False
     would_be = list(CHECKS[name](Partition(in_time, tp)))
     if name == "unseen":
         return [None] * max(0, len(would_be) - len(found))
@@ -2586,7 +2586,7 @@ def orphan_partition(p: Partition) -> Iterator[Found | None]:
             members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
         end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
         if members and not owners and end_ns - times[number] > _window_ns(p):
-            still = _stood_still(p.trial, times[number], end_ns)
+            still = _machine_stalled(p.trial, times[number], end_ns)
             yield None if still else p.found(event.details["log_offset"])
 
 
@@ -2621,7 +2621,7 @@ def _is_false_lag(p: Partition) -> bool:
 
 def stuck_partition(p: Partition) -> Iterator[Found | None]:
     """Work left, and nothing moved for a whole window before the snapshot."""
-    if _stands_still(p):
+    if _is_stuck(p):
         yield (
             None
             if _cannot_tell_stuck(p)
@@ -2677,7 +2677,7 @@ def _window_ns(p: Partition) -> float:
     return _window_of(p.trial)
 
 
-def _stands_still(p: Partition) -> bool:
+def _is_stuck(p: Partition) -> bool:
     return bool(_undone(p)) and not _moved_lately(p)
 
 
@@ -2692,7 +2692,7 @@ def _moved_lately(p: Partition) -> bool:
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
-    still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
+    still = _machine_stalled(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
     measured = bool(p.trial.of_kind("calibrated"))
     bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
     return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
@@ -2710,12 +2710,12 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
         return
     bound_ns = _bound_ns(p)
     converged_ns = _converged_ns(p)
-    still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
+    still = _machine_stalled(p.trial, healed_ns, p.trial.snapshot_ns or 0)
     if converged_ns is not None:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
             slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.allowance_ns(p, _moved_lately) + TOLERANCE_NS
             yield None if still or slow else p.found(None, converged=True)
-    elif not _stands_still(p) and not _is_false_lag(p):
+    elif not _is_stuck(p) and not _is_false_lag(p):
         short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
         yield None if still or short else p.found(None, converged=False)
 
@@ -2724,7 +2724,7 @@ def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
+    return _machine_stalled(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
         p, _moved_lately
     )
 
@@ -2809,11 +2809,11 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
             continue
         if _hindered(p.trial, begin_ns, end_ns, member):
             continue
-        unclear = _stood_still(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
+        unclear = _machine_stalled(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
         yield None if unclear else (*p.tp, member, ())
 
 
-def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
+def _machine_stalled(trial: Trial, begin_ns: float, end_ns: float) -> bool:
     patience_ns = trial.session_s * SECOND_NS / 4
     return any(
         e.details["delay_ns"] > patience_ns and begin_ns <= e.time_ns and e.time_ns - e.details["delay_ns"] <= end_ns
@@ -2835,7 +2835,7 @@ def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
         if too_late and not _hindered(p.trial, ready_ns, due_ns):
             late.setdefault(covering.place, (offset, ready_ns))
     for offset, ready_ns in late.values():
-        still = _stood_still(p.trial, ready_ns, ready_ns + _window_of(p.trial))
+        still = _machine_stalled(p.trial, ready_ns, ready_ns + _window_of(p.trial))
         yield None if still else p.found(offset)
 
 
@@ -2869,7 +2869,7 @@ def starved_partition(p: Partition) -> Iterator[Found | None]:
             if _rounds_elsewhere(p, ownership_epoch, since_ns, end_ns) >= 3 and not _hindered(
                 p.trial, since_ns, end_ns
             ):
-                yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
+                yield None if _machine_stalled(p.trial, since_ns, end_ns) else p.found(oldest)
 
 
 def head_of_line_blocking(p: Partition) -> Iterator[Found | None]:
@@ -2878,7 +2878,7 @@ def head_of_line_blocking(p: Partition) -> Iterator[Found | None]:
         if _hindered(p.trial, begin_ns, end_ns):
             continue
         waited_ns = naive_head_of_line.waited_ns(p, begin_ns, end_ns)
-        yield None if _stood_still(p.trial, begin_ns, end_ns) or waited_ns >= spare_ns else p.found(offset)
+        yield None if _machine_stalled(p.trial, begin_ns, end_ns) or waited_ns >= spare_ns else p.found(offset)
 
 
 def _stretches_without_work(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[int, int]]:
@@ -3129,7 +3129,7 @@ def hanging_transaction(trial: Trial) -> Iterator[Found | None]:
         if opened.time_ns <= timed_out_ns + patience_ns:
             continue
         hindered = unhealed or any(opened.time_ns <= healed_ns + patience_ns for healed_ns in healings)
-        still = _stood_still(trial, began_ns, opened.time_ns)
+        still = _machine_stalled(trial, began_ns, opened.time_ns)
         yield None if hindered or still else _of_group(producer, log=_log_of(opened))
 
 

@@ -39,7 +39,7 @@ def is_a_loss(p: Partition, line: Event) -> bool:
         return True
     return (
         _sent_away(p.trial, ended[0], line)
-        or _silent_for_a_session(p.trial, ended[0], line)
+        or _without_answers(p.trial, ended[0], line)
         or _kept_from_its_group(p.trial, line)
         or _given_to_others(p, ended[0], line)
         or _no_longer_a_member(p.trial, ended[0], line)
@@ -71,7 +71,7 @@ def _sent_away(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bo
     return False
 
 
-def _silent_for_a_session(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
+def _without_answers(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
     """For a session, less the tolerance, it heard no answer of its group but to commits; or none at all by then."""
     asked = [r for r in _group_requests(trial, ownership_epoch.member) if api(r) not in ("LEAVEGROUP", *COMMITS)]
     heard = sorted(at_ns for r in asked if (at_ns := heard_ns(trial, r)) <= line.time_ns)
