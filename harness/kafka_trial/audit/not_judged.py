@@ -16,7 +16,7 @@ class NotJudgedByAudit(StrEnum):
     NO_SINK = "nothing tells what was handled (--sink-topic, --sink-db)"
     NO_IDS = "the sink holds no id from then: is it this group's?"
     ONE_ROW = "a table may hold one row an id, however often its record was handled"
-    NO_OWN_WORD = "an audit does not hear the consumer's own word"
+    NO_LINES = "an audit does not hear the consumer's own word"
     NO_PROCESSES = "an audit does not start the members, nor watch their processes"
     NO_MACHINES = "an audit does not watch the members' machines"
 
@@ -34,7 +34,7 @@ IN_OTHER_WORDS = {
     NotJudgedReason.NO_SINK: NotJudgedByAudit.NO_SINK,
     NotJudgedReason.NO_EFFECT: NotJudgedByAudit.NO_SINK,
     NotJudgedReason.NO_IDS: NotJudgedByAudit.NO_SINK,
-    NotJudgedReason.NO_EVENTS: NotJudgedByAudit.NO_OWN_WORD,
+    NotJudgedReason.NO_EVENTS: NotJudgedByAudit.NO_LINES,
     NotJudgedReason.NO_PROCESS: NotJudgedByAudit.NO_PROCESSES,
     NotJudgedReason.OOM_NOT_COUNTED: NotJudgedByAudit.NO_MACHINES,
     NotJudgedReason.NO_SENDS: NotJudgedByAudit.SENDS_UNKNOWN,

@@ -39,7 +39,7 @@ from kafka_trial.invariants.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_holders, member_lines, ownership_epochs
 from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.request_logs import fetches
 from kafka_trial.invariants.rows import Kind
@@ -225,7 +225,7 @@ def _turns(batch: Batch) -> Table:
     """Returns the deliveries that follow on other work of their ownership epoch: since when (the line before it),
     until when, since when the log end had been read behind the record, and of the last fetch that brought bytes from
     when to when, in that time, it was asked; `fetches`: whether there was one."""
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take((work["ownership_epoch"] >= 0) & (work["time_ns"] <= snapshot_ns_in(batch)))
     previous = previous_in(work["ownership_epoch"])
     took = (work["kind"] == Kind.DELIVERED) & (previous >= 0) & ~batch.vague(work["source"])

@@ -212,9 +212,9 @@ def _plain(value: Any) -> Any:
 
 
 def judged(invariant: Invariant, batch: Batch) -> Findings:
-    """Returns what an invariant finds; undecided stays what it finds only where all was heard when it was said.
+    """Returns what an invariant finds; undecided stays what it finds only where all was read when it was said.
 
-    While the harness stood still it heard nothing (`clocks.earliest`): of what it heard late nobody knows whether it
+    While the harness stood still it read nothing (`clocks.earliest`): of what it read late nobody knows whether it
     was late. Counted are the cases of each slice with the same deciding attributes.
     """
     found = invariant.judge(batch)

@@ -35,7 +35,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
 from kafka_trial.invariants.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
@@ -131,8 +131,9 @@ def _passed_over(batch: Batch) -> Table:
 
 def _taken(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the same ownership epoch was delivered each record after all, or says that it handled it."""
-    own = own_words(batch).take(
-        np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (own_words(batch)["ownership_epoch"] >= 0)
+    own = member_lines(batch).take(
+        np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED))
+        & (member_lines(batch)["ownership_epoch"] >= 0)
     )
     own = own.sorted_by("ownership_epoch", "offset")
     return exactly(own["ownership_epoch"], own["offset"], skipped["ownership_epoch"], skipped["offset"]) >= 0

@@ -59,7 +59,7 @@ def answers_with_starts(batch: Batch) -> Table:
     late = _is_answer(answers, next_position) & (next_position < position)
     seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
     return answers.having(
-        starts=np.where(seen, begins | rewinds | late, ~_inside_by_own_word(batch, answers)),
+        starts=np.where(seen, begins | rewinds | late, ~_inside_by_lines(batch, answers)),
         fetched_ns=picked(own["at_ns"], following, NEVER),
     )
 
@@ -98,7 +98,7 @@ def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:
     return both[: len(rows)], both[len(rows) :]
 
 
-def _inside_by_own_word(batch: Batch, answers: Table) -> Bools:
+def _inside_by_lines(batch: Batch, answers: Table) -> Bools:
     """Returns whether each answer came inside an ownership epoch of its asker that had been delivered something."""
     given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
     size = len(ownership_epochs(batch))

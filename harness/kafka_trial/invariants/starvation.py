@@ -31,7 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_holders, member_lines, ownership_epochs
 from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -127,7 +127,7 @@ def _rounds_elsewhere(group: Group) -> Ints:
 def worked(batch: Batch) -> Table:
     """Returns slice (as in the trial context), source, member (see `client_attribution.group_members`) and round, once
     for each round in which it finished a record."""
-    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
+    done = member_lines(batch).take(member_lines(batch)["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= snapshot_ns_in(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.trial_context))
     member = group_members(batch, done)

@@ -42,7 +42,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
@@ -80,9 +80,9 @@ def undecided_moments(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
     It was told, or said itself that a commit of its had failed, and the request log holds no fetches of it.
     """
     windows = zombie_windows(batch)
-    heard_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
-    unknown = ~windows["fetches_known"] & (heard_ns < ownership_epochs(batch)["close_ns"])
-    after_ns = picked(np.where(unknown, heard_ns, NEVER), epochs, NEVER)
+    received_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
+    unknown = ~windows["fetches_known"] & (received_ns < ownership_epochs(batch)["close_ns"])
+    after_ns = picked(np.where(unknown, received_ns, NEVER), epochs, NEVER)
     undecided: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
     return undecided
 
@@ -91,7 +91,7 @@ def _said_to_fail_ns(batch: Batch, after_ns: Ints) -> Ints:
     """Returns the time of the first line after each moment in which the ownership epoch's member, while it held it,
     said that a commit had failed: of the partition, or of nothing in particular; NEVER where there is none."""
     held = ownership_epochs(batch)
-    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_FAIL)
+    own = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_FAIL)
     of_file = np.array(batch.trial_context.refusals, np.int64).reshape(-1, 3)
     after = np.minimum(after_ns, NEVER - 1) + 1
     by_slice = own.only("slice", "source", "client", "seq", "time_ns")
@@ -167,7 +167,7 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
     before its process went down over it: the last line of its work on the partition is that record's delivery."""
     held, incarnations, ownership_epoch = ownership_epochs(batch), batch.incarnations, pairs["ownership_epoch"]
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     files = joined_with(work["slice"], work["source"], len(batch.trial_context.sources))
     work = work.having(at=files).sorted_by("at", "seq")
     last = work.take(next_in(work["at"]) < 0)
@@ -208,7 +208,7 @@ def _told_of(batch: Batch, pairs: Table) -> tuple[Bools, Bools]:
 def _handlings(batch: Batch) -> Table:
     """Returns slice, offset, member, ownership_epoch, start_ns and end_ns (NEVER: it has none) of every time that lines
     tell of a record in hand, sorted by the first two."""
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     work = work.take(ordered(work["file"], work["offset"]))
     delivered, before = work["kind"] == Kind.DELIVERED, previous_in(joined(work["file"], work["offset"]))
     following = next_in(joined(work["file"], work["offset"]))

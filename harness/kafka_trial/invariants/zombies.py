@@ -1,7 +1,7 @@
 """Zombie windows: when a member worked on after it had lost a partition without being told.
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
-by the end of the ownership epoch, by an answer that it heard (`fencing.py`), or by its own clock. What the window
+by the end of the ownership epoch, by an answer that it received (`fencing.py`), or by its own clock. What the window
 excuses stands in `zombie_excuses.py`: not what the member began after it had said itself, or heard, where at most once
 is claimed, that the commit which covers it was refused.
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.clocks import monotonic
-from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told
+from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told_of_loss
 from kafka_trial.invariants.handlers import finished_handlers
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -51,15 +51,15 @@ def zombie_windows(batch: Batch) -> Table:
     Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
     the member while it was open (NEVER, -1 where none did; where its own clock did, the assignment record to others
     proves it); `fetched`: the position up to which it had fetched by then (see `fencing.fetched_by`), `fetches_known`:
-    whether the request log holds its fetches. `refused_ns`: when it heard that a commit was refused so. `until_ns`:
+    whether the request log holds its fetches. `refused_ns`: when it received the refusal of a commit. `until_ns`:
     when the ownership epoch was closed, or the handler in hand at that moment ended.
     """
     held = ownership_epochs(batch)
     loss = _losses(batch)
     loss_ns = picked(logged_assignments(batch)["time_ns"], loss, NEVER)
-    answer = told(batch, loss_ns)
+    answer = told_of_loss(batch, loss_ns)
     by_clock_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
-    by_clock, told_ns = by_clock_ns < answer["heard_ns"], np.minimum(by_clock_ns, answer["heard_ns"])
+    by_clock, told_ns = by_clock_ns < answer["received_ns"], np.minimum(by_clock_ns, answer["received_ns"])
     fetched, known = fetched_by(batch, told_ns)
     return table(
         loss=loss,

@@ -62,7 +62,7 @@ def why_undecided(
     kept = all(counts.get(name, 0) == len(found.get(name, ())) for name in RECORDS)
     if not nameless or not kept or len(without_line(found)) > nameless:
         return ""
-    return "; ".join(told(one) for one in trial_context.lost_events if one.nameless)
+    return "; ".join(lost_events_in_words(one) for one in trial_context.lost_events if one.nameless)
 
 
 def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ...]]:
@@ -75,7 +75,7 @@ def is_undecided(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
     return one.name not in COMMITS or _record(one) in missing
 
 
-def told(one: LostEvents) -> str:
+def lost_events_in_words(one: LostEvents) -> str:
     """Returns the lines of an incarnation that were events and could not be read, as a sentence."""
     lines = "a line" if one.count == 1 else f"{one.count} lines"
     quote = "".join(letter if letter.isprintable() else " " for letter in one.first[:QUOTE_MAX])

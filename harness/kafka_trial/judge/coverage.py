@@ -17,7 +17,7 @@ from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.handlers import first_handlings
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, at_or_after, at_or_before, counts, picked
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -59,7 +59,7 @@ def _work(batch: Batch) -> Table:
     A line that a witness refutes is no work. "moved" is what brokers see of somebody who says nothing: a commit above
     all before it, and records answered to a fetch; a position that is only committed again moves nothing.
     """
-    own, incarnations, commits = own_words(batch), batch.incarnations, commits_in_effect(batch)
+    own, incarnations, commits = member_lines(batch), batch.incarnations, commits_in_effect(batch)
     member_of = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
     member_of[incarnations["source"]] = incarnations["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))

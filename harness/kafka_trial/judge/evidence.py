@@ -125,7 +125,7 @@ def _row_states(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return None if trial_context.rows_told else NotJudged(NotJudgedReason.ROWS_UNKNOWN)
 
 
-def _own_word(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+def _member_lines(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.events == "none":
         return NotJudged(NotJudgedReason.NO_EVENTS)
     return None if seen.delivered or seen.processed else NotJudged(NotJudgedReason.NONE_DELIVERED)
@@ -303,7 +303,7 @@ def _witness(trial_context: TrialContext, name: str) -> NotJudged | None:
 NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "records": _records,
     "handled": _handled,
-    "own word": _own_word,
+    "own word": _member_lines,
     "work": _work,
     "moves": _moves,
     "ownership epochs": _ownership_epochs,

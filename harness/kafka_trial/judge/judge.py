@@ -99,7 +99,7 @@ def judge_events(
     """Returns the judgement on events in memory, without Spark: the same rows and the same invariants.
 
     Not `gated`: every invariant says what it finds, whether or not the evidence it needs is there. `only`: of the
-    invariants that look at slices only the one of that name is asked, for whoever wants to hear no other.
+    invariants that look at slices only the one of that name is asked, for whoever wants no other.
     """
     from kafka_trial.judge.in_memory_history import rows_of_lines
 

@@ -61,7 +61,7 @@ def _clock_jumps(trial_context: TrialContext) -> list[str]:
 
 
 def _harness_stalls(trial_context: TrialContext) -> list[str]:
-    """Nothing is concluded from the order in which things were heard around a harness stall: there must not be many."""
+    """Nothing is concluded from the order in which things were read around a harness stall: there must not be many."""
     read_ns = [read_ns for _, read_ns in trial_context.clocks]
     stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in trial_context.harness_stalls)
     whole_ns = max(read_ns, default=0) - min(read_ns, default=0)
