@@ -31,7 +31,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_owners, ownership_epochs
 from kafka_trial.invariants.request_logs import COMMITS, FENCING
 from kafka_trial.invariants.response_delivery import received_ns
 from kafka_trial.invariants.rows import Kind
@@ -80,21 +80,21 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     """
     held = ownership_epochs(batch)
     asked = _fetches(batch)
-    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_holders(batch)))
+    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_owners(batch)))
     after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
     later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
     first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
     highest = picked(asked["fetch_position"], greatest_in(asked["fetch_position"], first, end), NONE)
     position = np.maximum(picked(asked["fetch_position"], later, NEVER), highest)
-    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(epoch_holders(batch), _fetching(batch))
+    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(epoch_owners(batch), _fetching(batch))
 
 
 def fetches_of(batch: Batch) -> tuple[Ints, Ints, Ints]:
     """Returns when fetches of members began, and for each ownership epoch the range [first, end) of those of its member
     from its partition, while it was open."""
     held, asked = ownership_epochs(batch), _fetches(batch)
-    wanted = _by_member(batch, held.having(member=epoch_holders(batch)))
+    wanted = _by_member(batch, held.having(member=epoch_owners(batch)))
     first, end = between(_by_member(batch, asked), asked["begun_ns"], wanted, held["open_ns"], held["close_ns"])
     return asked["begun_ns"], first, end
 
@@ -124,7 +124,7 @@ def _by_member(batch: Batch, rows: Table) -> Ints:
 def _first_fencing(batch: Batch, fenced: Table, loss_ns: Ints) -> Ints:
     """Returns the first fencing error that was answered to each ownership epoch's member after its loss."""
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    return at_or_after(fenced["member"], fenced["sent_ns"], epoch_holders(batch), after)
+    return at_or_after(fenced["member"], fenced["sent_ns"], epoch_owners(batch), after)
 
 
 def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
@@ -132,9 +132,7 @@ def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
     partition."""
     held = ownership_epochs(batch)
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    first, end = between(
-        assigned["member"], assigned["sent_ns"], epoch_holders(batch), after, np.full(len(held), NEVER)
-    )
+    first, end = between(assigned["member"], assigned["sent_ns"], epoch_owners(batch), after, np.full(len(held), NEVER))
     which, rows = in_ranges(first, np.where(loss_ns == NEVER, first, end))
     listed = batch.trial_context.group_answers
     numbers = enumerate(assigned["number"].tolist())

@@ -25,7 +25,7 @@ from kafka_trial.invariants.kernels import (
     max_before,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, assigned_to_other_member, member_lines
+from kafka_trial.invariants.ownership_epochs import SAID, member_lines, owned_by_other_member
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
@@ -207,7 +207,7 @@ def _beside_owners(batch: Batch) -> Table:
     work = handler_starts(batch).having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
     work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(zombie_windows(batch)["loss"], work["ownership_epoch"], -1) >= 0)
-    return work.take(assigned_to_other_member(batch, work))
+    return work.take(owned_by_other_member(batch, work))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:

@@ -127,12 +127,12 @@ def deliveries(batch: Batch) -> Table:
 
 
 @index
-def epoch_holders(batch: Batch) -> Ints:
+def epoch_owners(batch: Batch) -> Ints:
     """Returns the group member of each ownership epoch, see `client_attribution.group_members`."""
     return group_members(batch, ownership_epochs(batch))
 
 
-def assigned_to_other_member(batch: Batch, work: Table) -> Bools:
+def owned_by_other_member(batch: Batch, work: Table) -> Bools:
     """Returns whether the last record that gave the partition to anybody, before each line of work (slice,
     ownership_epoch, time_ns), gave it to others than its member."""
     assignment_records = (
@@ -143,8 +143,8 @@ def assigned_to_other_member(batch: Batch, work: Table) -> Bools:
     row = at_or_before(
         assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
     )
-    holder = picked(epoch_holders(batch), work["ownership_epoch"], -1)
-    member = np.where(holder >= 0, holder, picked(ownership_epochs(batch)["member"], work["ownership_epoch"], -1))
+    owner = picked(epoch_owners(batch), work["ownership_epoch"], -1)
+    member = np.where(owner >= 0, owner, picked(ownership_epochs(batch)["member"], work["ownership_epoch"], -1))
     given: Bools = row >= 0
     return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE))
 

@@ -34,7 +34,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import deliveries, epoch_holders, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import deliveries, epoch_owners, ownership_epochs
 from kafka_trial.invariants.request_logs import position_answers
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
@@ -139,7 +139,7 @@ def _answered(batch: Batch) -> Ints:
     held, answers = ownership_epochs(batch), _by_asker(batch)
     size = known_clients(batch).size + 1
     asker = answers["slice"] * size + answers["member"] + 1
-    wanted = held["slice"] * size + np.where(epoch_holders(batch) >= 0, epoch_holders(batch), held["member"]) + 1
+    wanted = held["slice"] * size + np.where(epoch_owners(batch) >= 0, epoch_owners(batch), held["member"]) + 1
     ended = picked(held["close_ns"], held["before"], NONE)
     gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
     earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)

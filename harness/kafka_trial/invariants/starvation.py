@@ -31,7 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, member_lines, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
 from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -206,7 +206,7 @@ def _stretches(batch: Batch, moves: Table, ownership_epoch: Ints, move: Ints) ->
     return table(
         slice=held["slice"][ownership_epoch],
         source=held["source"][ownership_epoch].astype(np.int64),
-        member=epoch_holders(batch)[ownership_epoch],
+        member=epoch_owners(batch)[ownership_epoch],
         since_ns=np.where(move >= 0, picked(moves["time_ns"], move, 0), held["open_ns"][ownership_epoch]),
     )
 

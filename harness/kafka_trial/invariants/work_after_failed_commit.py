@@ -46,9 +46,9 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import (
     SAID,
-    assigned_to_other_member,
-    epoch_holders,
+    epoch_owners,
     member_lines,
+    owned_by_other_member,
     ownership_epochs,
 )
 from kafka_trial.invariants.request_logs import FENCING, commit_requests
@@ -74,7 +74,7 @@ def rejected_commit_evidence(batch: Batch) -> Table:
     line, answer = _client_reported_rejection_before(batch), _broker_rejection_before(batch)
     lost = picked(zombie_windows(batch)["loss"], begun["ownership_epoch"], -1) >= 0
     uncovered = _committed_offset_before(batch) <= begun["offset"]
-    guilty = lost & assigned_to_other_member(batch, begun) & uncovered & ~_discarded_or_failed(batch)
+    guilty = lost & owned_by_other_member(batch, begun) & uncovered & ~_discarded_or_failed(batch)
     by_line, by_answer = (line["source"] >= 0) & guilty, (answer["source"] >= 0) & guilty
     return table(
         source=np.where(by_line, line["source"], np.where(by_answer, answer["source"], -1)),
@@ -148,7 +148,7 @@ def _fenced_commit_responses(batch: Batch) -> Table:
     )
     asked = asked.take((asked["member"] >= 0) & (asked["received_ns"] != NEVER))
     both = joined(
-        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], epoch_holders(batch))))
+        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], epoch_owners(batch))))
     )
     order = ordered(both[: len(asked)], asked["sent_ns"])
     asked, group = asked.take(order), both[: len(asked)][order]

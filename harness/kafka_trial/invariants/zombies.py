@@ -35,7 +35,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.liveness_bounds import UNANSWERED
-from kafka_trial.invariants.ownership_epochs import epoch_holders, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_owners, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
 from kafka_trial.invariants.rows import Kind
@@ -92,7 +92,7 @@ def _losses(batch: Batch) -> Ints:
     which, rows = in_ranges(
         *between(assignment_records["slice"], assignment_records["time_ns"], held["slice"], held["open_ns"], ends)
     )
-    mine = np.where(epoch_holders(batch) >= 0, epoch_holders(batch), held["member"])[which]
+    mine = np.where(epoch_owners(batch) >= 0, epoch_owners(batch), held["member"])[which]
     foreign = ~owned_by(batch, assignment_records["slice"][rows], mine, assignment_records["log_offset"][rows])
     which, rows = which[foreign], rows[foreign]
     first = first_of(which)

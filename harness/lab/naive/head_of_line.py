@@ -110,7 +110,7 @@ def ended_ns(p: Partition, mine: list[Work], delivery: Work) -> float:
 
 
 def _idle_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn, occupied: list[tuple[float, float]]) -> int:
-    """How long it took, less the time in which a broker was busy with the last fetch that brought something, or with
+    """How long it took, less the time in which a broker worked on the last fetch that brought something, or with
     anything else that was asked, and in which the process had a record of any partition in hand."""
     asked: list[tuple[int, str, int, int]] = []
     for request in p.trial.requests:
