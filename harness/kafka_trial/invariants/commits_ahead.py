@@ -93,7 +93,7 @@ def _ahead_by_lines(batch: Batch) -> Table:
 
     Looked at is what the same ownership epoch was delivered from its previous own commit on. A record that was
     completed in the same file before the commit is handled, though it may have been delivered again since; so is one
-    whose effect the sink had heard of by then.
+    whose effect the sink had seen by then.
     """
     commits = _own_commits(batch)
     previous = previous_in(commits["ownership_epoch"])

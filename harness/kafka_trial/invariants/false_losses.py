@@ -173,7 +173,7 @@ def _at(batch: Batch, ours: list[HeartbeatRun], wall: str, time: str) -> Ints:
 
 def _disturbed(batch: Batch, rows: Table) -> Bools:
     """Returns which members a fault had stopped or cut off within a session and a poll interval before the line: what
-    a broker answered then they may not have heard, and the callback waits for the next poll."""
+    a broker answered then they may not have received, and the callback waits for the next poll."""
     about = batch.trial_context
     poll_interval_s = about.told.rebalance_timeout_s or about.settings.poll_interval_s
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS

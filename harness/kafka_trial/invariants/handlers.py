@@ -73,16 +73,16 @@ def records_begun(batch: Batch) -> Table:
     in hand.
 
     To the next word of it in the same file; where there is none ever, to its last effect after the delivery: a line
-    that was left out holds no record for good. NEVER where the sink heard of none either.
+    that was left out holds no record for good. NEVER where the sink saw none either.
     """
     work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take(ordered(work["file"], work["offset"]))
     ended_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
     begun = work.having(ended_ns=ended_ns).take(work["kind"] == Kind.DELIVERED)
-    heard = batch.of(Kind.EFFECT).sorted_by("slice", "offset", "time_ns")
-    heard = heard.take(next_in(joined(heard["slice"], heard["offset"])) < 0)
-    row = exactly(heard["slice"], heard["offset"], begun["slice"], begun["offset"])
-    effect_ns = picked(heard["time_ns"], row, NONE)
+    effects = batch.of(Kind.EFFECT).sorted_by("slice", "offset", "time_ns")
+    effects = effects.take(next_in(joined(effects["slice"], effects["offset"])) < 0)
+    row = exactly(effects["slice"], effects["offset"], begun["slice"], begun["offset"])
+    effect_ns = picked(effects["time_ns"], row, NONE)
     effect_ns = np.where(effect_ns >= begun["time_ns"], effect_ns, NEVER)
     return begun.having(ended_ns=np.where(begun["ended_ns"] == NEVER, effect_ns, begun["ended_ns"]))
 

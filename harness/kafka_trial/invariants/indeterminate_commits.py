@@ -57,8 +57,8 @@ def unknown_to_member(batch: Batch) -> Bools:
     in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
     asked_again = picked(_refused_elsewhere(batch, asked).astype(np.int64), request, 0) == 1
     surely = (picked(sure, request, 0) == 1) & in_time & ~asked_again
-    never_heard = picked(maybe, request, 1) == 0
-    return ((failed["source"] >= 0) & ~surely) | never_heard
+    never_received = picked(maybe, request, 1) == 0
+    return ((failed["source"] >= 0) & ~surely) | never_received
 
 
 def known_later(batch: Batch) -> Bools:

@@ -55,10 +55,10 @@ def split_ownership(batch: Batch) -> Findings:
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it received (`fencing.py`); or
     its own clock, where it asks nothing of its group for two sessions and fetches on (`zombies.py`). A record that it
-    was delivered though it fetched it later is a split; and one that it begins after it has said itself, or heard where
-    it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`). Nothing
-    excuses what is delivered to a member that says that it was assigned the partition, which nobody had given it
-    (`false_assignments.py`). Never legal. Where the request log does not hold its fetches, the case is undecided.
+    was delivered though it fetched it later is a split; and one that it begins after it has said itself, or was told
+    where it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`).
+    Nothing excuses what is delivered to a member that says that it was assigned the partition, which nobody had given
+    it (`false_assignments.py`). Never legal. Where the request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
 

@@ -140,13 +140,13 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
 
 
 def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
-    """Returns whether the sink heard of each record while the ownership epoch lasted: its line was lost."""
-    heard, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
+    """Returns whether the sink saw each record while the ownership epoch lasted: its line was lost."""
+    effects, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
     ownership_epoch = skipped["ownership_epoch"]
-    record = joined(*(np.concatenate([heard[name], skipped[name]]) for name in ("slice", "offset")))
-    order = ordered(record[: len(heard)], heard["time_ns"])
-    times, opened_ns = heard["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
-    first = at_or_after(record[: len(heard)][order], times, record[len(heard) :], opened_ns - TOLERANCE_NS)
+    record = joined(*(np.concatenate([effects[name], skipped[name]]) for name in ("slice", "offset")))
+    order = ordered(record[: len(effects)], effects["time_ns"])
+    times, opened_ns = effects["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
+    first = at_or_after(record[: len(effects)][order], times, record[len(effects) :], opened_ns - TOLERANCE_NS)
     closed_ns = np.minimum(picked(held["close_ns"], ownership_epoch, NONE), NEVER - TOLERANCE_NS)
     return (first >= 0) & (picked(times, first, NEVER) <= closed_ns + TOLERANCE_NS)
 

@@ -2,9 +2,9 @@
 
 By its lines: which handlings of a record lie in the zombie window of their ownership epoch (`zombies.py`). What it
 holds at the end of the window the member may finish, and else whatever it had fetched by then; a record fetched later
-is never excused, nor is one that it began after it had said itself, or heard, where at most once is claimed, that the
-commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside the
-window overlap and reordering are excused.
+is never excused, nor is one that it began after it had said itself, or was told, where at most once is claimed, that
+the commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside
+the window overlap and reordering are excused.
 
 By its effects: of a member that prints when its handlers end, the window is that of its lines; the record that it had
 in hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees

@@ -2,8 +2,8 @@
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
 by the end of the ownership epoch, by an answer that it received (`fencing.py`), or by its own clock. What the window
-excuses stands in `zombie_excuses.py`: not what the member began after it had said itself, or heard, where at most once
-is claimed, that the commit which covers it was refused.
+excuses stands in `zombie_excuses.py`: not what the member began after it had said itself, or was told, where at most
+once is claimed, that the commit which covers it was refused.
 
 Its own clock tells it where it asked its group nothing any more, though it went on fetching. Whoever asks nothing is
 never answered, but a client knows when it sent its last heartbeat: "if no heartbeats are received by the broker before
