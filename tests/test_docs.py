@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import tomllib
@@ -48,6 +49,8 @@ REQUIRED = {(spec_toml._Head, "name"), (spec.SinkPostgres, "schema_file")}
 ONE_OF_THE_TWO = {(spec_toml._Head, "command"), (spec_toml._Head, "image")}
 BEFORE = {"[image]": [("name", "required")]}  # keys of a section that the code keeps elsewhere
 BY_SECTION = {"topic", "load", "limits"}  # tables of their own
+NO_MODULES = {"kafka_trial.suites"}  # only the wheel has it
+READERS_OWN = {"main.py", "/tmp/main.py"}
 
 
 @pytest.mark.parametrize(
@@ -189,3 +192,18 @@ def test_every_report_is_explained() -> None:
     text = (reports / "README.md").read_text()
     named = {file.name for file in reports.glob("*.*") if f"`{file.name}`" in text or file.name == "README.md"}
     assert {file.name for file in reports.glob("*.*")} - named == set()
+
+
+def test_every_module_that_a_page_names_is_there() -> None:
+    """`kafka_trial.check` can be imported, and `judge/evidence.py` is a file of ours; `main.py` is the reader's own."""
+    pages = [*(CHECKOUT / "docs").rglob("*.md"), CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md"]
+    text = "\n".join(page.read_text() for page in pages)
+    dotted = {name for name in re.findall(r"\bkafka_trial(?:\.[a-z_]+)+", text) if name not in NO_MODULES}
+    files = set(re.findall(r"`(?:harness/)?(?:kafka_trial/)?([a-z_/]+\.py)`", text)) - READERS_OWN
+    ours = [f"/{file.relative_to(CHECKOUT)}" for room in ("harness", "tests", "suites") for file in _sources(room)]
+    assert {name for name in dotted if importlib.util.find_spec(name) is None} == set()
+    assert {name for name in files if not any(one.endswith(f"/{name}") for one in ours)} == set()
+
+
+def _sources(room: str) -> Iterator[Path]:
+    return (CHECKOUT / room).rglob("*.py")

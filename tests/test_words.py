@@ -43,7 +43,12 @@ OLD = {  # as a part of a name → what it is called now
     **dict.fromkeys(("standstill", "standstills"), "harness stalls"),
     "unheard": "uncertain after kill",
     "sieve": "window filter",
-    **dict.fromkeys(("doubt", "doubts"), "undecided"),
+    **dict.fromkeys(("doubt", "doubts", "doubted", "unsettled"), "undecided"),
+    **dict.fromkeys(("unjudged", "unaudited"), "not judged"),
+    "heard": "read (by the harness), received (by a member), seen (at the sink)",
+    "stalls": "harness stalls, machine stalled, stuck",
+    "holdings": "ownership epochs",
+    "busy": "occupied (a process); a machine is busy",
     **dict.fromkeys(("handling",), "sink evidence"),
     "holes": "gaps",
     "training": "JVM warm-up",
@@ -52,6 +57,7 @@ OLD = {  # as a part of a name → what it is called now
 GONE = {  # left altogether: no identifier has such a part, be it a local name
     *("circumstances", "clockwork", "conductor", "crew", "doubt", "doubts", "facts", "grant", "grants", "holes"),
     *("household", "life", "lives", "narrator", "pen", "playing", "possession", "possessions", "sieve"),
+    *("doubted", "holdings", "unjudged", "unsettled"),
     *("standstill", "standstills", "unheard", "vacuity", "vitals", "wholeness"),
 }
 

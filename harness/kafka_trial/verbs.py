@@ -33,7 +33,7 @@ def _at_least_one(option: str, given: int) -> int:
 
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial or several in turn, judged and reported."""
-    from kafka_trial.trial.runs import ask, consumer_told, run_all
+    from kafka_trial.trial.runs import ask, consumer_in_words, run_all
     from kafka_trial.trial.session import Session
 
     asked, cluster = ask(options)
@@ -41,7 +41,7 @@ def run(options: Namespace) -> int:
         Console() as console,
         Session(console=console, judging=not options.no_check, cluster=cluster) as session,
     ):
-        if told := consumer_told(options.consumer):
+        if told := consumer_in_words(options.consumer):
             console.say(told)
         if not options.no_check:
             return run_all(session, asked, retry_unknown=options.retry_unknown)
@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
             folder = session.run_one(one.trial_spec, out=one.out)
             with console.paused():
                 print(folder.path, flush=True)
-            statuses.append(unjudged(folder, console))
+            statuses.append(status_without_check(folder, console))
         return worst(statuses)
 
 
@@ -60,7 +60,7 @@ def check(options: Namespace) -> int:
     from kafka_trial.history.store import open_run_folder
     from kafka_trial.judge.spark_session import check_master
     from kafka_trial.report.text import last_lines, text_report
-    from kafka_trial.trial.judge_process import judging_told
+    from kafka_trial.trial.judge_process import judging_in_words
 
     check_master(options.spark_master)
     if options.partitions is not None and options.partitions < 1:
@@ -68,7 +68,7 @@ def check(options: Namespace) -> int:
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:
-        Console().phase("check", judging_told(folder))
+        Console().phase("check", judging_in_words(folder))
         verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
         print(text_report(folder), last_lines(folder), sep="\n")
         statuses.append(verdict.exit)
@@ -214,7 +214,9 @@ def certify(options: Namespace) -> int:
         certificate = try_all(session, asked, begun, say=console.say)
     if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
         print(problem, file=sys.stderr)
-    print(f"{certificate.verdict.upper()}: {certificate.told}", certificate.covers, Path(options.out) / PAGE, sep="\n")
+    print(
+        f"{certificate.verdict.upper()}: {certificate.in_words}", certificate.covers, Path(options.out) / PAGE, sep="\n"
+    )
     return certificate.exit
 
 
@@ -227,7 +229,7 @@ def verify(options: Namespace) -> int:
 
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
-    from kafka_trial.trial.runs import demonstrate, demonstration_told
+    from kafka_trial.trial.runs import demonstrate, demonstration_in_words
     from kafka_trial.trial.session import Session
 
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
@@ -240,7 +242,7 @@ def demo(options: Namespace) -> int:
             kafka_version=options.kafka,
             seed=seed,
         )
-    print(demonstration_told(shown))
+    print(demonstration_in_words(shown))
     return shown.exit_status
 
 
@@ -253,7 +255,7 @@ def audit(options: Namespace) -> int:
     from kafka_trial.check import check_run
     from kafka_trial.judge.cache import slice_rows
     from kafka_trial.report.text import last_lines, text_report
-    from kafka_trial.trial.judge_process import judging_told
+    from kafka_trial.trial.judge_process import judging_in_words
 
     claim = read_claim(Path(options.claim)) if options.claim else {}
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
@@ -267,7 +269,7 @@ def audit(options: Namespace) -> int:
             console.phase("parquet", f"{slice_rows(folder).path}")  # as `check` makes it, for Spark elsewhere
             print(folder.path)
             return PASS
-        console.phase("check", judging_told(folder))
+        console.phase("check", judging_in_words(folder))
         verdict = check_run(folder)
     print(text_report(folder), last_lines(folder), sep="\n")
     return verdict.exit
@@ -325,7 +327,7 @@ def _over_cluster(options: Namespace, words: dict[str, Any]) -> dict[str, Any]:
     return over_cluster(words, found)
 
 
-def unjudged(folder: RunFolder, console: Console) -> int:
+def status_without_check(folder: RunFolder, console: Console) -> int:
     """Returns the status of a trial that is not judged now: 4 when its history can only be judged unknown."""
     if (because := folder.end_told()) == "":
         return PASS

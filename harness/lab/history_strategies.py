@@ -137,7 +137,7 @@ class Plan:
     first_offset: int
     gaps: bool
     keys: int
-    own_word: str  # the commit events that members print: invoke (and ok), ok, none
+    commit_lines: str  # the commit events that members print: invoke (and ok), ok, none
     sink: bool
     clocks: bool
     drain_s: int
@@ -177,7 +177,7 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
         first_offset=draw(st.sampled_from((0, 0, 7))),
         gaps=draw(st.booleans()),
         keys=draw(st.integers(1 if sin == "moves" else 0, 2)),
-        own_word=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
+        commit_lines=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
         sink=sin in WITH_SINK or draw(st.sampled_from((False, False, False, True))),
         clocks=starves or sin == "hanging" or draw(st.sampled_from((True, True, True, False))),
         drain_s=draw(st.sampled_from((25, 25, 14, 5))),
@@ -508,7 +508,7 @@ class World:
             with_epoch = self.epoch_of(member) if epoch is None else epoch
             self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries], epoch=with_epoch)
         self.pass_ms(1, 15)
-        if answered and self.plan.own_word != "none":
+        if answered and self.plan.commit_lines != "none":
             self.say(member, "commit", outcome="ok", entries=entries, **op)
 
     # --- transactions ----------------------------------------------------------------------------------------
@@ -583,7 +583,7 @@ class World:
         self._write("offsets", "commit_aborted", self._offsets_time, group=GROUP, log_offset=place, **fields)
 
     def _ask(self, member: Member, entries: list[dict[str, Any]]) -> dict[str, int]:
-        if self.plan.own_word != "invoke":
+        if self.plan.commit_lines != "invoke":
             return {}
         return {"op": self.say(member, "commit", outcome="invoke", entries=entries)}
 
@@ -1356,7 +1356,7 @@ def _ahead_by_log(world: World) -> None:
         world.commit(member, {tp: offset + 1}, answered=chance < 0.6)
         world.pass_ms(450, 700)
         world.handle(member, tp, offset)
-        if chance >= 0.6 and world.plan.own_word != "none":
+        if chance >= 0.6 and world.plan.commit_lines != "none":
             entry = {"topic": tp[0], "partition": tp[1], "committed_offset": offset + 1}
             world.say(member, "commit", outcome="ok", entries=[entry])
 

@@ -96,7 +96,7 @@ def test_rows_of_the_span_are_effects_with_their_times(database: str) -> None:
     """Those before and after it do not count; one without an id, and one without a time, are told."""
     kept, rows = _read(database, "select id, written_at from done")
     assert (kept.effects, rows) == ([("2", 600), ("2", 1200)], Rows(timed=True, nameless=1, timeless=1))
-    assert [told.partition(" rows of")[0] for told in rows.told("db")] == ["the ids of 1", "1"]
+    assert [told.partition(" rows of")[0] for told in rows.gaps_in_words("db")] == ["the ids of 1", "1"]
 
 
 def test_the_statement_may_ask_for_the_span_itself(database: str) -> None:

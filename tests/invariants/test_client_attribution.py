@@ -30,7 +30,7 @@ from histories import (
     told,
     undecided,
 )
-from kafka_trial.invariants.ownership_epochs import deliveries, own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import deliveries, member_lines, ownership_epochs
 from kafka_trial.judge.judge import judge_events
 
 
@@ -70,7 +70,7 @@ def test_names_of_one_member_at_a_time_are_one_clients() -> None:
 def test_names_tell_clients_apart_where_the_log_shows_several_at_once(log: list[Line], apart: bool) -> None:
     """What the process prints of itself counts only where no witness could know better."""
     batch = batch_of([*log, *WORKS_ON], partitions=2)
-    assert (len(set(own_words(batch)["client"].tolist())) > 1) is apart
+    assert (len(set(member_lines(batch)["client"].tolist())) > 1) is apart
 
 
 def test_where_the_log_may_lack_a_member_the_names_count() -> None:

@@ -23,7 +23,7 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, BY_STOP, STILL_OPEN, own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, BY_STOP, STILL_OPEN, member_lines, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 
 HERE = {"topic": "t", "partition": 0}
@@ -85,7 +85,7 @@ def test_every_word_falls_into_the_possession_that_is_open() -> None:
     """Before the first, in it, after it was revoked, in the next one, and after the member has stopped."""
     inside = [assigned("m0"), delivered("m0", 0), revoked("m0"), processed("m0", 0), assigned("m0")]
     lines = [delivered("m0", 5), *inside, delivered("m0", 1), STOPPED, processed("m0", 1)]
-    own = own_words(batch_of(lines))
+    own = member_lines(batch_of(lines))
     assert told(own, "seq", "opens", "ownership_epoch", "revoked") == [
         (1, False, -1, False),
         (2, True, 0, False),
@@ -102,7 +102,7 @@ def test_every_word_falls_into_the_possession_that_is_open() -> None:
 def test_a_failed_commit_begins_anew_where_progress_is_in_transactions(progress: str, attempts: list[int]) -> None:
     """What was asked for, or stored, begins nothing."""
     ends = [commit("m0", 1, "ok"), commit("m0", 2, "fail"), delivered("m0", 1), commit("m0", 2, "fail")]
-    own = own_words(batch_of([assigned("m0"), *ends], settings=with_settings(progress=progress)))
+    own = member_lines(batch_of([assigned("m0"), *ends], settings=with_settings(progress=progress)))
     assert own["attempt"].tolist() == attempts
 
 

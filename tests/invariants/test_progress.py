@@ -23,11 +23,11 @@ from histories import (
     phase,
     processed,
     revoked,
+    stood_still,
     undecided,
     with_settings,
 )
-from histories import stood_still as machine_stood_still
-from kafka_trial.invariants.progress import stood_still, under_fault
+from kafka_trial.invariants.progress import machine_stalled, under_fault
 from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 NAME = "uncommitted-progress"
@@ -73,7 +73,7 @@ def test_uncommitted_progress_only_looks_broken_under_a_fault(line: Line) -> Non
 
 def test_uncommitted_progress_is_undecided_where_the_machine_stood_still() -> None:
     """A second is over a quarter of the session timeout."""
-    assert undecided(NAME, [*BEGUN, after(6), machine_stood_still(1), after(6), committed(2)]) == 1
+    assert undecided(NAME, [*BEGUN, after(6), stood_still(1), after(6), committed(2)]) == 1
 
 
 def test_uncommitted_progress_is_not_judged_without_records_or_where_progress_is_elsewhere() -> None:
@@ -200,4 +200,4 @@ def test_the_machine_stood_still_in_a_stretch_that_the_delay_reaches_into(
         settings=Settings(session_timeout_s=4.0),
     )
     since, until = (np.array([seconds * SECOND_NS]) for seconds in span)
-    assert stood_still(about, since, until).tolist() == [still]
+    assert machine_stalled(about, since, until).tolist() == [still]

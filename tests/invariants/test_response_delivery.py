@@ -13,9 +13,9 @@ from kafka_trial.invariants.response_delivery import (
     DELAYING,
     HARMLESS,
     answers_of,
-    heard_ns,
-    maybe_heard,
-    surely_heard,
+    maybe_received,
+    received_ns,
+    surely_received,
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import table
@@ -42,7 +42,7 @@ def first_answer(lines: list[Line]) -> tuple[bool, bool]:
     batch = batch_of([WAIT, *lines])
     answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
     about = batch.trial_context
-    return bool(surely_heard(about, answers)[0]), bool(maybe_heard(about, answers)[0])
+    return bool(surely_received(about, answers)[0]), bool(maybe_received(about, answers)[0])
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_an_answer_that_was_held_is_heard_when_the_fault_is_over() -> None:
     """At the latest, give or take the clocks; outside faults when it was sent."""
     batch = batch_of([ASKED, WAIT, *STALL, ASKED, *HEALED, ASKED])
     answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
-    heard = table(heard_ns=heard_ns(batch.trial_context, answers), sent_ns=answers["sent_ns"])
-    assert told(heard, "sent_ns", "heard_ns") == [(10, 10), (430, 640 + LOG_TOLERANCE_NS / 1e6), (850, 850)]
+    heard = table(received_ns=received_ns(batch.trial_context, answers), sent_ns=answers["sent_ns"])
+    assert told(heard, "sent_ns", "received_ns") == [(10, 10), (430, 640 + LOG_TOLERANCE_NS / 1e6), (850, 850)]
 
 
 def test_a_connection_of_another_lane_is_another_one() -> None:
@@ -165,5 +165,5 @@ def test_without_faults_everything_was_heard() -> None:
     """There is nothing to be held by."""
     batch = batch_of([])
     nobody = answers_of(batch, batch.of(Kind.COMMIT_REQUEST))
-    assert heard_ns(batch.trial_context, nobody).tolist() == []
-    assert NEVER not in heard_ns(batch.trial_context, nobody)
+    assert received_ns(batch.trial_context, nobody).tolist() == []
+    assert NEVER not in received_ns(batch.trial_context, nobody)

@@ -17,7 +17,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.slices import find_on_spark, map_in_arrow
 from kafka_trial.judge.spark_reader import slice_rows_on
-from kafka_trial.judge.spark_session import failures_told, session
+from kafka_trial.judge.spark_session import session, spark_failures_named
 from kafka_trial.registry import CHECKOUT
 
 pytestmark = pytest.mark.spark
@@ -93,7 +93,7 @@ def test_a_worker_that_is_killed_is_told() -> None:
 
     with (
         pytest.raises(UnjudgeableError, match=r"^judging: .*Python worker exited unexpectedly"),
-        failures_told("judging"),
+        spark_failures_named("judging"),
     ):
         map_in_arrow(session().range(1), die, "id long").toArrow()
 
@@ -105,5 +105,5 @@ def test_a_worker_that_has_no_memory_is_told() -> None:
         yield from batches
         raise MemoryError  # no Error: with words of its own
 
-    with pytest.raises(UnjudgeableError, match=r"^judging: MemoryError$"), failures_told("judging"):
+    with pytest.raises(UnjudgeableError, match=r"^judging: MemoryError$"), spark_failures_named("judging"):
         map_in_arrow(session().range(1), starve, "id long").toArrow()

@@ -23,8 +23,8 @@ from lab.bench.figures import Row as BenchRow
 from lab.calibration.__main__ import main
 from lab.calibration.attempts import (
     NOT_BEGUN,
-    QUIET_SCENARIOS,
     ROWS_NAME,
+    SILENT_SCENARIOS,
     Attempt,
     Row,
     ask,
@@ -183,7 +183,7 @@ def test_the_grid_is_whole() -> None:
     quiet = references - set(registry.speaking_references())
     twins = {name: header.suite for name in registry.consumers() if (header := header_of(name)) and header.sound}
     everywhere = {(name, scenario): 2 for name in references - quiet for scenario in registry.scenarios()}
-    everywhere |= {(name, scenario): 2 for name in quiet for scenario in QUIET_SCENARIOS}
+    everywhere |= {(name, scenario): 2 for name in quiet for scenario in SILENT_SCENARIOS}
     unusual = {name: suites for name in registry.consumers() if (suites := registry.unusual_suites(name))}
     everywhere |= {(name, suite): 2 for name, suites in unusual.items() for suite in suites}
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)

@@ -11,7 +11,7 @@ from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.invariants.trial_context import Incarnation, Peak, TrialContext
 from kafka_trial.judge.evidence import Seen, missing_evidence
-from kafka_trial.judge.unjudged import Unjudged
+from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from lab.calibration.attempts import header_of
@@ -71,7 +71,7 @@ def test_without_a_sink_a_claim_of_what_brokers_show_passes() -> None:
     """Nothing of its delivery is claimed, and no order; the same with at-least-once is told which sink is wanting."""
     assert unblemished("python-async-commit/quiet", delivery="unclaimed").verdict == "pass"
     (reason,) = unblemished("python-async-commit/quiet").reasons
-    assert reason.endswith(Unjudged.NO_SINK)
+    assert reason.endswith(NotJudgedReason.NO_SINK)
 
 
 @pytest.mark.parametrize(

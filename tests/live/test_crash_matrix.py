@@ -17,7 +17,7 @@ from kafka_trial.errors import StartError
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.trial.session import Session, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
-from lab.cases.crash_campaign import row_of, told
+from lab.cases.crash_campaign import row_in_words, row_of
 from lab.cases.crash_matrix import cells
 from lab.cases.crash_rows import CrashRow
 from requirements import missing
@@ -63,5 +63,5 @@ def test_a_crash_exactly_there_costs_what_the_case_says(name: str, request: pyte
         if needs_postgres(name):
             missing("postgres", str(error))
     row = request.getfixturevalue("tried")[name]
-    assert (row.proof.point, row.delivered, row.verdict, row.contradictions) == (*CHOSEN[name], ()), told(row)
+    assert (row.proof.point, row.delivered, row.verdict, row.contradictions) == (*CHOSEN[name], ()), row_in_words(row)
     assert row.nth > 1

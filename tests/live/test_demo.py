@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.trial.runs import Demonstration, demonstrate, demonstration_told
+from kafka_trial.trial.runs import Demonstration, demonstrate, demonstration_in_words
 from kafka_trial.trial.session import Session
 
 
@@ -28,7 +28,7 @@ def test_the_demo_is_as_it_must_be_and_swapped_it_is_not(
         seed=7,
     )
     swapped = Demonstration(sound=shown.faulty, faulty=shown.sound)
-    assert (shown.exit_status, swapped.exit_status) == (PASS, FAIL), demonstration_told(shown)
+    assert (shown.exit_status, swapped.exit_status) == (PASS, FAIL), demonstration_in_words(shown)
     for trialed in (shown.sound, shown.faulty):
         assert trialed.folder.path.is_relative_to(tmp_path)
         assert [log.name for log in sorted(trialed.folder.logs.glob("b*-server.log")) if log.stat().st_size] == [

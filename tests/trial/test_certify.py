@@ -186,13 +186,13 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
         sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
     )
     assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
-    assert certificate.told == "python-at-least-once on Kafka 4.3.1, only 2 of 15 suites, 2 trials: 2 pass"
+    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 15 suites, 2 trials: 2 pass"
     assert certificate.covers.startswith(
         "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); coordinator-lost, "
     )
     assert read_certificate(tmp_path / CERTIFICATE) == certificate
     page = (tmp_path / PAGE).read_text()
-    assert (certificate.told in page, certificate.covers in page) == (True, True)
+    assert (certificate.in_words in page, certificate.covers in page) == (True, True)
     latest_s = {name: began_s + 60 - suite_seconds()[name] for name in certificate.suites}
     assert sitting.begin_by_s == pytest.approx(latest_s, abs=5)
     assert go(again := Sitting(judged), tmp_path, suites=certificate.suites, budget_s=60, side_by_side=1) == replace(
@@ -204,7 +204,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
 def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path: Path) -> None:
     """And has no need to name them in its verdict."""
     certificate = go(Sitting(judged), tmp_path, suites=())
-    assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "15 trials: 15 pass")
+    assert (certificate.left_out, certificate.in_words.split(", ")[1]) == ({}, "15 trials: 15 pass")
 
 
 def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:

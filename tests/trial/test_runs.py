@@ -13,7 +13,7 @@ from kafka_trial.errors import FAIL, Interrupted
 from kafka_trial.history.store import RunFolder
 from kafka_trial.trial import runs
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.runs import ask, consumer_told, find_scenario, parse_seeds, run_all
+from kafka_trial.trial.runs import ask, consumer_in_words, find_scenario, parse_seeds, run_all
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.verdict.decide import decide
@@ -115,9 +115,9 @@ def test_a_scenario_file_that_is_not_there_is_called_that(tmp_path: Path) -> Non
 def test_a_folder_is_told_which_file_was_taken(tmp_path: Path) -> None:
     """`--consumer .` is the consumer.toml there; a file or a name needs no such line."""
     (tmp_path / "consumer.toml").write_text("")
-    assert consumer_told(str(tmp_path)) == f"consumer {tmp_path / 'consumer.toml'} (of the folder {tmp_path})"
-    assert consumer_told(str(tmp_path / "consumer.toml")) is None
-    assert consumer_told("python-at-least-once") is None
+    assert consumer_in_words(str(tmp_path)) == f"consumer {tmp_path / 'consumer.toml'} (of the folder {tmp_path})"
+    assert consumer_in_words(str(tmp_path / "consumer.toml")) is None
+    assert consumer_in_words("python-at-least-once") is None
 
 
 class _Cluster:

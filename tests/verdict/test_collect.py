@@ -23,7 +23,7 @@ from kafka_trial.judge.judgement import (
     MemberCoverage,
     SliceCoverage,
 )
-from kafka_trial.judge.unjudged import NotJudged, Unjudged
+from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.messages import plain
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, claim_of, scope_of
@@ -95,7 +95,7 @@ def test_what_failed_on_our_side_is_named(changes: dict[str, Any], told: str) ->
 
 def test_a_damaged_history_and_a_broken_judge_are_our_side() -> None:
     """Neither acquits or convicts anybody; an invariant that crashed is only not judged."""
-    why = NotJudged(Unjudged.CRASHED, {"error": "ZeroDivisionError"})
+    why = NotJudged(NotJudgedReason.CRASHED, {"error": "ZeroDivisionError"})
     findings = {"skipped": Finding("skipped", "delivery", not_judged=why)}
     crashed = {"coverage": "KeyError: 3", "skipped": "ZeroDivisionError"}
     found = case(findings=findings, defects=("offsets.jsonl: a torn last line",), crashed=crashed)
@@ -110,13 +110,15 @@ def test_findings_keep_their_counts_and_reasons() -> None:
     seen = Anomaly("redelivered", "t", 1, {"offset": 5}, ("m#1",))
     findings = {
         "redelivered": Finding("redelivered", "delivery", (seen,), 7, {"no floor": 2}),
-        "commit-ahead": Finding("commit-ahead", "commits", not_judged=NotJudged(Unjudged.NO_SENDS, applies=False)),
+        "commit-ahead": Finding(
+            "commit-ahead", "commits", not_judged=NotJudged(NotJudgedReason.NO_SENDS, applies=False)
+        ),
     }
     assert case(findings=findings).found == (
         AnomalyResult(
             "commit-ahead",
             not_judged="no send of the workload was recorded",
-            unjudged=Unjudged.NO_SENDS,
+            not_judged_reason=NotJudgedReason.NO_SENDS,
             applies=False,
         ),
         AnomalyResult("redelivered", (seen,), 6, {"no floor": 2}),
@@ -339,7 +341,7 @@ def test_what_the_judge_tells_is_not_told_twice(name: str, anomaly: str) -> None
     failures = [said("consumer_failure", seq=seq, member=f"m{seq}", name=name, message="gone") for seq in (0, 1)]
     judged = {anomaly: Finding(anomaly, "liveness", (seen,), 1)}
     assert [one.events for one in case(failures, findings=judged).failures] == [("run#1",)]
-    blind = {anomaly: Finding(anomaly, "liveness", not_judged=NotJudged(Unjudged.EXITS_UNKNOWN, applies=False))}
+    blind = {anomaly: Finding(anomaly, "liveness", not_judged=NotJudged(NotJudgedReason.EXITS_UNKNOWN, applies=False))}
     assert [one.events for one in case(failures, findings=blind).failures] == [("run#0", "run#1")]
 
 

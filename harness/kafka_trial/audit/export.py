@@ -184,7 +184,7 @@ def _sink(this: Export, span: Span) -> None:
             this.missing("handled", read_sink_topic(log, request, span, this.budget(), recorder, configs=configs))
         if sink.query:
             rows = read_sink_table(sink, span, this.budget(), recorder)
-            this.missing("handled", rows.told(sink.name))
+            this.missing("handled", rows.gaps_in_words(sink.name))
             this.missing("times", [] if rows.timed else [f"not known: when the rows of {sink.name} were written"])
         recorder.record("witness", time_ns=request.until_ns, state="complete")
 

@@ -1,4 +1,4 @@
-"""The rules of an audit: what its history proves, what it leaves open, and what nobody could have seen in it.
+"""The rules of an audit: what its history proves, what it leaves undecided, and what nobody could have seen in it.
 
 Stands between the judge and the verdict, in place of a trial's own rules. A trial sets its ground itself; here it was
 found as it was, so everything is asked that could speak for the consumer:
@@ -13,7 +13,7 @@ found as it was, so everything is asked that could speak for the consumer:
 Storms are told by the offsets log alone: how often the group's generation or epoch rose, and who was in it before and
 after. In a trial the harness knows which processes were started and stopped; here nobody does. A rise that leaves the
 very same members in the group, none new and none gone, is no process's start or end: five such in a row are a storm.
-Clients that come back as new members again and again may have been restarted: that is counted, and left open.
+Clients that come back as new members again and again may have been restarted: that is counted, and left undecided.
 
 Without a claim the audit's own questions are what must be judged for a pass (`ALWAYS`, and what was given evidence
 for); with one, everything it claims.
@@ -26,9 +26,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kafka_trial.audit.not_audited import IN_OTHER_WORDS, NEVER_JUDGED, NotAudited
+from kafka_trial.audit.not_judged import IN_OTHER_WORDS, NEVER_JUDGED, NotJudgedByAudit
 from kafka_trial.audit.request import NS_PER_S, stamp
-from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
+from kafka_trial.audit.scope import Scope, all_undecided, some_undecided, with_reasons
 from kafka_trial.audit.sink_rules import RESET, WHO, SinkEvidence, apply_sink_rules
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.history.event import Event
@@ -53,15 +53,15 @@ FROM_OFFSETS_LOG = (
 def apply_audit_rules(
     collected: VerdictInput, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: SinkEvidence
 ) -> VerdictInput:
-    """Returns the case of an audit: what the judge found, less what its evidence cannot bear, with what it leaves open.
+    """Returns what an audit found: what the judge did, less what the evidence cannot bear, which is undecided.
 
     `rises` are those of the group's generation or epoch; `told` is what the events say that findings name.
     """
     found = {one.anomaly: one for one in collected.found}
-    found["commit-regression"] = some_open(
+    found["commit-regression"] = some_undecided(
         found["commit-regression"], lambda one: _undecided_fall(one, judgement, scope, told)
     )
-    found["commit-past-end"] = all_open(
+    found["commit-past-end"] = all_undecided(
         found["commit-past-end"], "the log ends below it now; whether it did then nobody knows"
     )
     found["orphan-partition"] = _orphans(found["orphan-partition"], scope)
@@ -110,7 +110,7 @@ def _orphans(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     """A group that nobody of the topic belongs to does not subscribe to it, as far as anybody knows."""
     alone = {one.partition for one in found.instances}
     if alone and len(alone) == len(scope.log_ends):
-        return all_open(found, "no partition of the topic belonged to anybody: the group may not subscribe to it")
+        return all_undecided(found, "no partition of the topic belonged to anybody: the group may not subscribe to it")
     return found
 
 
@@ -163,9 +163,9 @@ def _bounded(found: AnomalyResult, scope: Scope) -> AnomalyResult:
 
 def _in_other_words(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     """Says why an anomaly is not judged as an audit must say it."""
-    reason = IN_OTHER_WORDS.get(found.unjudged) if found.unjudged is not None else None
-    if reason is NotAudited.NO_SINK and scope.sink:
-        reason = NotAudited.NO_IDS
+    reason = IN_OTHER_WORDS.get(found.not_judged_reason) if found.not_judged_reason is not None else None
+    if reason is NotJudgedByAudit.NO_SINK and scope.sink:
+        reason = NotJudgedByAudit.NO_IDS
     return found if reason is None else replace(found, not_judged=reason.value)
 
 
@@ -178,7 +178,7 @@ def _in_scope(found: AnomalyResult, scope: Scope) -> AnomalyResult:
 
 
 def _gaps(scope: Scope, collected: VerdictInput) -> Iterator[str]:
-    """Yields what keeps an audit from being a pass, beside what single anomalies leave open."""
+    """Yields what keeps an audit from being a pass, beside what single anomalies leave undecided."""
     unread = scope.unread.get("offsets log", ())
     yield from (f"not read: {message}" for message in unread)
     if not scope.commits and not unread:

@@ -1,4 +1,4 @@
-"""What an audit can be judged on: its scope, and what it leaves open.
+"""What an audit can be judged on: its scope, and what it leaves undecided.
 
 The scope is from when to when, how far the evidence was read, and what was not, by the audit's own events. What the
 judge found beyond it becomes a case that nobody can decide.
@@ -64,7 +64,7 @@ def scope_of(events: Iterable[Event], *, requests: bool, sink: str | None, claim
     )
 
 
-def some_open(found: AnomalyResult, why_undecided: Callable[[Anomaly], str | None]) -> AnomalyResult:
+def some_undecided(found: AnomalyResult, why_undecided: Callable[[Anomaly], str | None]) -> AnomalyResult:
     """Returns what was found; the instances of which `why_undecided` says why they prove nothing are undecided."""
     undecided = [(one, why_undecided(one)) for one in found.instances]
     sure = tuple(one for one, reason in undecided if reason is None)
@@ -74,9 +74,9 @@ def some_open(found: AnomalyResult, why_undecided: Callable[[Anomaly], str | Non
     return with_reasons(replace(found, instances=sure, more=found.more if sure else 0), reasons)
 
 
-def all_open(found: AnomalyResult, reason: str) -> AnomalyResult:
+def all_undecided(found: AnomalyResult, reason: str) -> AnomalyResult:
     """Returns what was found with all of it undecided."""
-    return some_open(found, lambda _: reason)
+    return some_undecided(found, lambda _: reason)
 
 
 def with_reasons(found: AnomalyResult, reasons: Mapping[str, int]) -> AnomalyResult:

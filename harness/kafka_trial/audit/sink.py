@@ -177,7 +177,7 @@ class Rows:
     timeless: int = 0
     unread: list[str] = field(default_factory=list)
 
-    def told(self, name: str) -> list[str]:
+    def gaps_in_words(self, name: str) -> list[str]:
         """Returns what is missing of them, as sentences."""
         nameless = [f"the ids of {self.nameless} rows of {name}: they have none"] if self.nameless else []
         timeless = [f"{self.timeless} rows of {name}: they do not say when they were written"] if self.timeless else []

@@ -1,4 +1,4 @@
-"""What a sink proves of an audited group, and what it leaves open.
+"""What a sink proves of an audited group, and what it leaves undecided.
 
 That a record was not handled is told by its absence from the sink. So all of the sink must have been read, its ids must
 be those of the topic, and something else than the group must not explain it: a reset while nobody was there, a
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kafka_trial.audit.not_audited import NotAudited
+from kafka_trial.audit.not_judged import NotJudgedByAudit
 from kafka_trial.audit.request import NS_PER_S
-from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
+from kafka_trial.audit.scope import Scope, all_undecided, some_undecided, with_reasons
 from kafka_trial.audit.standing_lag import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.kernels import NONE
@@ -67,26 +67,26 @@ def apply_sink_rules(
         "duplicate-effect": lambda one: _undecided_repeat(one, told),
         **dict.fromkeys(AT_THE_END, lambda one: _undecided_end(one, judgement)),
     }
-    results = {name: some_open(found[name], why_undecided) for name, why_undecided in undecided.items()}
+    results = {name: some_undecided(found[name], why_undecided) for name, why_undecided in undecided.items()}
     results["false-lag"] = found["false-lag"]
     timeless = scope.unread.get("times", ())
     for name in BY_ABSENCE:
         reasons = [*_unread(scope), *_strangers(counts, told), *(timeless if name != "skipped" else ())]
-        results[name] = _open(results[name], reasons)
+        results[name] = _undecided_for(results[name], reasons)
     for name in BY_PRESENCE:
         results[name] = with_reasons(results[name], dict.fromkeys(_unread(scope), 1))
-        results[name] = _open(results[name], timeless)
+        results[name] = _undecided_for(results[name], timeless)
     twice = results["duplicate-effect"]
     if scope.sink == "table" and not twice.count and twice.not_judged is None:
-        results["duplicate-effect"] = replace(twice, not_judged=NotAudited.ONE_ROW.value)
+        results["duplicate-effect"] = replace(twice, not_judged=NotJudgedByAudit.ONE_ROW.value)
     return {name: one if found[name].not_judged is None else found[name] for name, one in results.items()}
 
 
-def _open(found: AnomalyResult, reasons: Sequence[str]) -> AnomalyResult:
-    """Leaves everything open for these reasons, the first of them above all; as it was where there are none."""
+def _undecided_for(found: AnomalyResult, reasons: Sequence[str]) -> AnomalyResult:
+    """Leaves everything undecided for these reasons, the first of them above all; as it was where there are none."""
     if not reasons:
         return found
-    opened = all_open(found, reasons[0]) if found.count else with_reasons(found, {reasons[0]: 1})
+    opened = all_undecided(found, reasons[0]) if found.count else with_reasons(found, {reasons[0]: 1})
     return with_reasons(opened, dict.fromkeys(reasons[1:], 1))
 
 
@@ -98,7 +98,7 @@ def _unread(scope: Scope) -> list[str]:
 def _strangers(counts: Mapping[str, int], told: SinkEvidence) -> Iterator[str]:
     """A sink of which no id is one of the topic's tells nothing of its records."""
     if counts.get("records") and not counts.get("effects"):
-        yield OTHER_IDS if told.ids else NotAudited.NO_IDS.value
+        yield OTHER_IDS if told.ids else NotJudgedByAudit.NO_IDS.value
 
 
 def _undecided_commit(one: Anomaly, judgement: Judgement, told: SinkEvidence) -> str | None:

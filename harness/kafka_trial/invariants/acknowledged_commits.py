@@ -24,7 +24,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import own_words
+from kafka_trial.invariants.ownership_epochs import member_lines
 from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -186,7 +186,7 @@ def _acknowledged(batch: Batch) -> Table:
     member = members_of(batch, asked["lane"], otherwise=OPERATOR)
     asked = asked.take((asked["error_code"] == 0) & (member != OPERATOR))
     answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
-    told = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_OK)
+    told = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
     teller = picked(batch.incarnations["member"], incarnation_of(batch, told["source"]), NOBODY)
     since_ns = answered_ns - asked["duration_ns"] - TOLERANCE_NS
     both = stacked(

@@ -33,7 +33,7 @@ class Batch:
     def __init__(self, rows: Table, trial_context: TrialContext, keys: Sequence[str] = ()) -> None:
         self.trial_context = trial_context
         self.keys = keys
-        self._heard = rows
+        self._as_read = rows
         self._rows = clocks.own_times(trial_context, rows)
         self._by_kind = _runs(rows["kind"])
         codes = np.unique(rows["slice"])
@@ -100,13 +100,13 @@ class Batch:
         return found
 
     @cached_property
-    def had_it_not_stood_still(self) -> Batch:
-        """The same rows, as if the harness had heard everything when it was said."""
-        return Batch(self._heard, replace(self.trial_context, harness_stalls=()), self.keys)
+    def without_harness_stalls(self) -> Batch:
+        """The same rows, as if the harness had read everything when it was said."""
+        return Batch(self._as_read, replace(self.trial_context, harness_stalls=()), self.keys)
 
-    def earliest(self, heard_ns: Ints) -> Ints:
+    def earliest(self, read_ns: Ints) -> Ints:
         """See `clocks.earliest`."""
-        return clocks.earliest(self.trial_context, heard_ns)
+        return clocks.earliest(self.trial_context, read_ns)
 
     def written_ns(self, sources: Array, read_ns: Ints) -> Ints:
         """Returns the earliest time at which each line can have been written; NEVER and NONE stay as they are."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kafka_trial.invariants.families import LINES
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_after
-from kafka_trial.invariants.rows import OWN_WORD, Kind
+from kafka_trial.invariants.rows import LINE_KINDS, Kind
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ def monotonic(trial_context: TrialContext, wall_ns: Array, otherwise_ns: Array) 
     return np.where(wall_ns == NONE, otherwise_ns, wall_ns - walls[near] + pairs[near, 1])
 
 
-def earliest(trial_context: TrialContext, heard_ns: Ints) -> Ints:
+def earliest(trial_context: TrialContext, read_ns: Ints) -> Ints:
     """Returns when each event may have happened at the earliest; NEVER and NONE stay as they are.
 
-    While the harness stood still it heard nothing, and what was said meanwhile bears the time at which it woke, or one
+    While the harness stood still it read nothing, and what was said meanwhile bears the time at which it woke, or one
     soon after it.
     """
     if not trial_context.harness_stalls:
-        return heard_ns
+        return read_ns
     begins, ends = np.array(trial_context.harness_stalls, np.int64).T
-    place = np.searchsorted(begins, heard_ns, side="right") - 1
-    inside = (place >= 0) & (heard_ns <= ends[place] + TOLERANCE_NS) & (heard_ns != NEVER) & (heard_ns != NONE)
-    return np.where(inside, begins[place], heard_ns)
+    place = np.searchsorted(begins, read_ns, side="right") - 1
+    inside = (place >= 0) & (read_ns <= ends[place] + TOLERANCE_NS) & (read_ns != NEVER) & (read_ns != NONE)
+    return np.where(inside, begins[place], read_ns)
 
 
 def uncertainty(trial_context: TrialContext, sources: Array, time_ns: Ints) -> Ints:
@@ -63,7 +63,7 @@ def uncertainty(trial_context: TrialContext, sources: Array, time_ns: Ints) -> I
 
 
 def earliest_append_ns(trial_context: TrialContext, sources: Array, time_ns: Ints) -> Ints:
-    """Returns the earliest time of what its broker stamped: nobody heard that late, only the clocks may differ."""
+    """Returns the earliest time of what its broker stamped: nobody read that late, only the clocks may differ."""
     unsure_ns = _read_late(trial_context, sources, time_ns, timed=np.ones(len(time_ns), np.bool_))
     earliest_ns: Ints = time_ns - unsure_ns
     return earliest_ns
@@ -85,17 +85,17 @@ def own_times(trial_context: TrialContext, rows: Table) -> Table:
     to be, whatever it says. Work that came out of a buffer, and bears no time, may have been done as soon as the lines
     before had been read.
     """
-    own = np.isin(rows["kind"], OWN_WORD) & _member(_among(trial_context, trial_context.timed), rows["source"])
+    own = np.isin(rows["kind"], LINE_KINDS) & _member(_among(trial_context, trial_context.timed), rows["source"])
     buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(trial_context, rows["source"])
     if buffered.any():
         rows = rows.having(time_ns=np.where(buffered, LINES.read(rows)["read_before_ns"], rows["time_ns"]))
     if not own.any():
         return rows
-    own_ns, heard_ns, sources = (LINES.read(rows)[name][own] for name in ("own_ns", "time_ns", "source"))
+    own_ns, read_ns, sources = (LINES.read(rows)[name][own] for name in ("own_ns", "time_ns", "source"))
     if trial_context.settings.stdout != "buffered":
-        own_ns = np.maximum(own_ns, heard_ns - _read_late(trial_context, sources, heard_ns))
+        own_ns = np.maximum(own_ns, read_ns - _read_late(trial_context, sources, read_ns))
     time_ns = rows["time_ns"].copy()
-    time_ns[own] = np.minimum(own_ns, heard_ns)
+    time_ns[own] = np.minimum(own_ns, read_ns)
     return rows.having(time_ns=time_ns)
 
 

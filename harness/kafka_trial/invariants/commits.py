@@ -202,7 +202,7 @@ def commit_past_end(batch: Batch) -> Findings:
     seen = per_group(ends["slice"], ends["position"], batch.size, how="max", start=NONE)
     ever = np.maximum(seen, batch.ends)[log["slice"]]
     beyond = (after >= 0) & (log["committed_offset"] > end)
-    open_cases = (after < 0) & (
+    undecided = (after < 0) & (
         log["committed_offset"] > ever
     )  # a log end only grows: what was there before is proof enough
     past = log.take(beyond)
@@ -216,7 +216,7 @@ def commit_past_end(batch: Batch) -> Findings:
     )
     read = ends.take(after[beyond])
     proofs = [(past["source"], past["seq"]), (read["source"], read["seq"])]
-    return Findings(rows, proofs, [(Undecided.NO_LATER_END, log["slice"][open_cases])])
+    return Findings(rows, proofs, [(Undecided.NO_LATER_END, log["slice"][undecided])])
 
 
 def regressions(batch: Batch) -> Table:

@@ -28,7 +28,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, deliveries, own_words
+from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.undecided import Undecided
@@ -72,7 +72,7 @@ def commit_ahead(batch: Batch) -> Findings:
     Remedy: Commit after the work. With librdkafka: enable.auto.offset.store=false and store_offsets() after the work.
     """
     rising = _rising(batch)
-    both = stacked(_ahead_by_own_word(batch), _ahead_by_log(batch, rising))
+    both = stacked(_ahead_by_lines(batch), _ahead_by_log(batch, rising))
     both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
     ahead = both.take(first_of(both["slice"], both["committed_offset"]))
     rows = table(
@@ -88,12 +88,12 @@ def commit_ahead(batch: Batch) -> Findings:
     return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], undecided)
 
 
-def _ahead_by_own_word(batch: Batch) -> Table:
+def _ahead_by_lines(batch: Batch) -> Table:
     """Returns the commits that a member asked for before it had completed what it was delivered below them.
 
     Looked at is what the same ownership epoch was delivered from its previous own commit on. A record that was
     completed in the same file before the commit is handled, though it may have been delivered again since; so is one
-    whose effect the sink had heard of by then.
+    whose effect the sink had seen by then.
     """
     commits = _own_commits(batch)
     previous = previous_in(commits["ownership_epoch"])
@@ -129,7 +129,7 @@ def _effect_seq(batch: Batch, delivered: Table) -> Ints:
     effects = effects.take(first_of(effects["slice"], effects["offset"]))
     row = exactly(effects["slice"], effects["offset"], delivered["slice"], delivered["offset"])
     effect_ns = picked(effects["written_ns"], row, NEVER)
-    lines = own_words(batch).take(own_words(batch)["told_by"] == SAID).sorted_by("file", "time_ns")
+    lines = member_lines(batch).take(member_lines(batch)["told_by"] == SAID).sorted_by("file", "time_ns")
     following = at_or_after(lines["file"], lines["time_ns"], delivered["file"], effect_ns)
     return np.where(effect_ns == NEVER, NEVER, picked(lines["seq"], following, NEVER - 1))
 
@@ -140,7 +140,7 @@ def _own_commits(batch: Batch) -> Table:
     An answer counts where no request of that position stands before it in the file: it was asked for earlier still.
     None at all where progress is in transactions, for positions may be handed in before the outputs.
     """
-    own = own_words(batch)
+    own = member_lines(batch)
     commits = own.take(np.isin(own["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_OK)))
     commits = commits.take(ordered(commits["file"], commits["committed_offset"], commits["seq"]))
     asked = commits["kind"] == Kind.COMMIT_INVOKE

@@ -29,7 +29,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import ownership_at
 from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
@@ -125,7 +125,7 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
     By an event `commit` invoke of the same partition and position, in an ownership epoch that it still had then. Where
     the committer is not known, any member.
     """
-    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_INVOKE)
+    own = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
         member=picked(batch.incarnations["member"], incarnation_of(batch, own["source"]), -1),
         ended_ns=picked(ownership_epochs(batch)["close_ns"], own["ownership_epoch"], NEVER),

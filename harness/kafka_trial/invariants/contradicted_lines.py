@@ -24,7 +24,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, own_words
+from kafka_trial.invariants.ownership_epochs import SAID, member_lines
 from kafka_trial.invariants.request_logs import never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -81,14 +81,14 @@ _ENDS = (Kind.PROCESSED, Kind.FAILED)  # both say `processed`: a handler that fa
 
 @index
 def refuted_lines(batch: Batch) -> Table:
-    """Returns the rows of `own_words` that a witness refutes, of the kinds `delivered` and `processed`, be it failed;
-    `by`: a place in WITNESSES.
+    """Returns the rows of `member_lines` that a witness refutes, of the kinds `delivered` and `processed`, be it
+    failed; `by`: a place in WITNESSES.
 
     Sorted by (slice, source, seq). Of several witnesses the first one counts. Lines out of a buffer say nothing of
     when: no time refutes them.
     """
-    said = own_words(batch)["told_by"] == SAID
-    lines = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *_ENDS)) & said)
+    said = member_lines(batch)["told_by"] == SAID
+    lines = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *_ENDS)) & said)
     ways = [_before_sent(batch, lines), _beyond_end(batch, lines), _without_fetch(batch, lines)]
     by = np.select(ways, np.arange(len(ways)), -1)
     return lines.having(by=by).take(by >= 0)
@@ -103,7 +103,7 @@ def is_refuted(batch: Batch, rows: Table) -> Bools:
 
 
 def _before_sent(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines were heard before the workload sent the record, by more than the tolerance."""
+    """Returns which lines were read before the workload sent the record, by more than the tolerance."""
     early = batch.of(Kind.SENT_LATER).sorted_by("slice", "source", "seq")
     size = len(batch.trial_context.sources) + 1
     found = exactly(

@@ -113,7 +113,7 @@ def skipped(batch: Batch) -> Findings:
     family="delivery",
     needs=("records", "handled", "snapshot"),
     level="sink",
-    settled=True,
+    of_the_end=True,
     severity=30,
     rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),
     message="record {offset} of {place} was never processed, although the drain was over",

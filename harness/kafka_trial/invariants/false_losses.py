@@ -59,17 +59,19 @@ def false_losses(batch: Batch) -> Table:
     opened = last_true(lines["file"], lines["kind"] == Kind.ASSIGNED)
     before = previous_in(lines["file"])
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
-    doubted = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
+    refutable = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     shared = [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
-    lost = np.flatnonzero(doubted & ~np.isin(member, shared))
+    lost = np.flatnonzero(refutable & ~np.isin(member, shared))
     said = batch.written_ns(lines["source"], lines["time_ns"])
     rows = lines.take(lost).having(
         member=member[lost],
         from_ns=said[opened[lost]],
         until_ns=lines["time_ns"][lost] + batch.uncertainty(lines["source"], lines["time_ns"])[lost],
     )
-    for can_be_one in (_refused, _said_goodbye, _silent, _disturbed, _given_away, _closing) if len(rows) else ():
+    for can_be_one in (
+        (_refused, _said_goodbye, _without_answers, _disturbed, _given_away, _closing) if len(rows) else ()
+    ):
         rows = rows.take(~can_be_one(batch, rows))
     return rows.only("slice", "source", "seq").sorted_by("slice", "source", "seq")
 
@@ -138,7 +140,7 @@ def _between(moments: Table, rows: Table) -> Bools:
 # --- by what was not answered --------------------------------------------------------------------------------------
 
 
-def _silent(batch: Batch, rows: Table) -> Bools:
+def _without_answers(batch: Batch, rows: Table) -> Bools:
     """Returns which members were answered neither heartbeat nor join for a session, less the tolerance.
 
     Commits do not count, though a broker takes them for a sign of life: no client does.
@@ -160,8 +162,8 @@ def _silent(batch: Batch, rows: Table) -> Bools:
     gap = (before >= 0) & (begin_ns - picked(reached_ns, before, 0) >= session_ns)
     so_far = np.cumsum(gap)
     inside = picked(so_far, last, 0) - picked(so_far, first, 0) > 0
-    silent: Bools = (last < 0) | still | inside
-    return silent
+    without_answers: Bools = (last < 0) | still | inside
+    return without_answers
 
 
 def _at(batch: Batch, ours: list[HeartbeatRun], wall: str, time: str) -> Ints:
@@ -171,7 +173,7 @@ def _at(batch: Batch, ours: list[HeartbeatRun], wall: str, time: str) -> Ints:
 
 def _disturbed(batch: Batch, rows: Table) -> Bools:
     """Returns which members a fault had stopped or cut off within a session and a poll interval before the line: what
-    a broker answered then they may not have heard, and the callback waits for the next poll."""
+    a broker answered then they may not have received, and the callback waits for the next poll."""
     about = batch.trial_context
     poll_interval_s = about.told.rebalance_timeout_s or about.settings.poll_interval_s
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from kafka_trial.invariants.kernels import Array, Bools
-from kafka_trial.invariants.rows import ABSENT, CALLBACKS, COMMON, OWN_WORD, Kind
+from kafka_trial.invariants.rows import ABSENT, CALLBACKS, COMMON, LINE_KINDS, Kind
 from kafka_trial.invariants.table import Columns, Table, unmade
 
 
@@ -139,13 +139,13 @@ ANSWER: Final[Mapping[str, Column]] = {
 }
 
 # Of the lines of a member.
-OWN_LINE: Final[Mapping[str, Column]] = {
+LINE_COLUMNS: Final[Mapping[str, Column]] = {
     "own_ns": Column("wall_ns", "when the line says that it was, on the harness's clock, if that can be believed"),
     "read_before_ns": Column("until", "when the lines had been read that were read before it (`judge/line_times.py`)"),
     "own_client": Column("who", "the client that the line names: a place in the trial context's `own_clients`"),
 }
 
-LINES = Family("lines of members", OWN_WORD, OWN_LINE)  # what the four families of them have in common
+LINES = Family("lines of members", LINE_KINDS, LINE_COLUMNS)  # what the four families of them have in common
 
 RECORDS = Family(
     "records of the control read",
@@ -176,7 +176,7 @@ DELIVERIES = Family(
         "unsent_id": Column(
             "key", "the id that the line gives, where `known` has UNSENT: a place in the batch's `keys`"
         ),
-        **OWN_LINE,
+        **LINE_COLUMNS,
     },
 )
 COMPLETIONS = Family(
@@ -185,17 +185,17 @@ COMPLETIONS = Family(
     {
         "offset": OFFSET,
         "outcome": Column("flag", "of PROCESSED what became of the record: an `Outcome`; of FAILED 0"),
-        **OWN_LINE,
+        **LINE_COLUMNS,
     },
 )
-REBALANCE_CALLBACKS = Family("rebalance callbacks", CALLBACKS, OWN_LINE)
+REBALANCE_CALLBACKS = Family("rebalance callbacks", CALLBACKS, LINE_COLUMNS)
 CLIENT_COMMITS = Family(
     "commits by the members' own lines",
     (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL),
     {
         "committed_offset": COMMITTED_OFFSET,
         "error_code": Column("flag", "Kafka's error code, where the line gives one for the partition; 0: it does not"),
-        **OWN_LINE,
+        **LINE_COLUMNS,
     },
 )
 EFFECTS = Family(

@@ -3,7 +3,7 @@
 A member is told by a fencing error on any request of its group (22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID, 82
 FENCED_INSTANCE_ID, 110 FENCED_MEMBER_EPOCH), or by its own rejoin: an assignment that lacks the partition. Other errors
 (14, 15, 16, 27, 113) are to be retried and say nothing of ownership, and a client's time-out tells nothing. The answer
-must have been heard (`response_delivery.py`); of a member that asks nothing any more, see `zombies.py`. It often
+must have been received (`response_delivery.py`); of a member that asks nothing any more, see `zombies.py`. It often
 reaches a background thread: what the member had fetched by then it may finish; a record fetched later it took though it
 knew. The member's own word of a commit that was refused so may be a background thread's too: what it convicts of
 besides is told in `work_after_failed_commit.py`.
@@ -31,9 +31,9 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_owners, ownership_epochs
 from kafka_trial.invariants.request_logs import COMMITS, FENCING
-from kafka_trial.invariants.response_delivery import heard_ns
+from kafka_trial.invariants.response_delivery import received_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -42,31 +42,33 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def told(batch: Batch, loss_ns: Ints) -> Table:
-    """Returns for each ownership epoch the first answer after its loss that told its member: heard_ns, source, seq.
+def told_of_loss(batch: Batch, loss_ns: Ints) -> Table:
+    """Returns for each ownership epoch the first answer after its loss that told its member: received_ns, source, seq.
 
-    `heard_ns` is NEVER, source and seq are -1 where there is none while the ownership epoch is open.
+    `received_ns` is NEVER, source and seq are -1 where there is none while the ownership epoch is open.
     """
     answers = _answers(batch)
     fenced, assigned = (answers.take(answers[name]) for name in ("fences", "assigns"))
     found = [_first_fencing(batch, fenced, loss_ns), _first_assignment(batch, assigned, loss_ns)]
     by_fencing, by_rejoin = (
-        (picked(rows["heard_ns"], row, NEVER), picked(rows["source"], row, -1), picked(rows["seq"], row, -1))
+        (picked(rows["received_ns"], row, NEVER), picked(rows["source"], row, -1), picked(rows["seq"], row, -1))
         for rows, row in zip((fenced, assigned), found, strict=True)
     )
     earlier = by_fencing[0] <= by_rejoin[0]
-    heard, source, seq = (np.where(earlier, one, other) for one, other in zip(by_fencing, by_rejoin, strict=True))
-    inside = heard < ownership_epochs(batch)["close_ns"]
+    received, source, seq = (np.where(earlier, one, other) for one, other in zip(by_fencing, by_rejoin, strict=True))
+    inside = received < ownership_epochs(batch)["close_ns"]
     return table(
-        heard_ns=np.where(inside, heard, NEVER), source=np.where(inside, source, -1), seq=np.where(inside, seq, -1)
+        received_ns=np.where(inside, received, NEVER),
+        source=np.where(inside, source, -1),
+        seq=np.where(inside, seq, -1),
     )
 
 
 def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:
-    """Returns when each ownership epoch's member first heard after its loss that a commit was fenced; NEVER: never."""
+    """Returns when each ownership epoch's member was first told after its loss that a commit is fenced; else NEVER."""
     answers = _answers(batch)
     refused = answers.take(answers["fences"] & answers["commits"])
-    return picked(refused["heard_ns"], _first_fencing(batch, refused, loss_ns), NEVER)
+    return picked(refused["received_ns"], _first_fencing(batch, refused, loss_ns), NEVER)
 
 
 def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
@@ -78,21 +80,21 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     """
     held = ownership_epochs(batch)
     asked = _fetches(batch)
-    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_holders(batch)))
+    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_owners(batch)))
     after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
     later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
     first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
     highest = picked(asked["fetch_position"], greatest_in(asked["fetch_position"], first, end), NONE)
     position = np.maximum(picked(asked["fetch_position"], later, NEVER), highest)
-    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(epoch_holders(batch), _fetching(batch))
+    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(epoch_owners(batch), _fetching(batch))
 
 
 def fetches_of(batch: Batch) -> tuple[Ints, Ints, Ints]:
     """Returns when fetches of members began, and for each ownership epoch the range [first, end) of those of its member
     from its partition, while it was open."""
     held, asked = ownership_epochs(batch), _fetches(batch)
-    wanted = _by_member(batch, held.having(member=epoch_holders(batch)))
+    wanted = _by_member(batch, held.having(member=epoch_owners(batch)))
     first, end = between(_by_member(batch, asked), asked["begun_ns"], wanted, held["open_ns"], held["close_ns"])
     return asked["begun_ns"], first, end
 
@@ -122,7 +124,7 @@ def _by_member(batch: Batch, rows: Table) -> Ints:
 def _first_fencing(batch: Batch, fenced: Table, loss_ns: Ints) -> Ints:
     """Returns the first fencing error that was answered to each ownership epoch's member after its loss."""
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    return at_or_after(fenced["member"], fenced["sent_ns"], epoch_holders(batch), after)
+    return at_or_after(fenced["member"], fenced["sent_ns"], epoch_owners(batch), after)
 
 
 def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
@@ -130,9 +132,7 @@ def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
     partition."""
     held = ownership_epochs(batch)
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    first, end = between(
-        assigned["member"], assigned["sent_ns"], epoch_holders(batch), after, np.full(len(held), NEVER)
-    )
+    first, end = between(assigned["member"], assigned["sent_ns"], epoch_owners(batch), after, np.full(len(held), NEVER))
     which, rows = in_ranges(first, np.where(loss_ns == NEVER, first, end))
     listed = batch.trial_context.group_answers
     numbers = enumerate(assigned["number"].tolist())
@@ -150,8 +150,8 @@ def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
 
 
 def _answers(batch: Batch) -> Table:
-    """Returns the answers that group members heard: number, member, sent_ns, heard_ns, source, seq, and whether each
-    `fences`, `assigns` or answers `commits`. Sorted by (member, sent)."""
+    """Returns the answers that group members received: number, member, sent_ns, received_ns, source, seq, and whether
+    each `fences`, `assigns` or answers `commits`. Sorted by (member, sent)."""
     trial_context = batch.trial_context
     listed = trial_context.group_answers
     known = {(one.source, one.lane, one.name): number for number, one in enumerate(trial_context.connections)}
@@ -169,10 +169,10 @@ def _answers(batch: Batch) -> Table:
     rows = rows.having(sent_ns=sent_ns, begun_ns=sent_ns - rows["duration_ns"])
     rows = rows.having(
         member=members_at(batch, rows["lane"], rows["connection"], rows["member_id"]),
-        heard_ns=heard_ns(trial_context, rows),
+        received_ns=received_ns(trial_context, rows),
         fences=np.isin(rows["error"], FENCING),
         commits=np.array([one.api in COMMITS for one in listed], np.bool_),
         assigns=(rows["error"] == 0) & (rows["lists"] == 1),
     )
-    rows = rows.take((rows["heard_ns"] != NEVER) & (rows["member"] >= 0))
+    rows = rows.take((rows["received_ns"] != NEVER) & (rows["member"] >= 0))
     return rows.take(ordered(rows["member"], rows["sent_ns"], rows["source"], rows["seq"]))

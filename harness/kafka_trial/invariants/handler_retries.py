@@ -24,7 +24,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -60,11 +60,11 @@ def retried(batch: Batch) -> Findings:
 def handler_starts(batch: Batch) -> Table:
     """Returns every time that a record was taken in hand: the deliveries, and the completions that no delivery began.
 
-    With the columns of `own_words`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
+    With the columns of `member_lines`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
     attempt); `retry`: and nothing at its place or behind it was completed by then.
     """
-    begins = _begins(own_words(batch))
-    found = own_words(batch).take(begins)
+    begins = _begins(member_lines(batch))
+    found = member_lines(batch).take(begins)
     repeated = _repeated(found)
     undone = _completed(batch)[begins] < found["offset"]
     retry = repeated & undone & ~(_effect_behind(batch, found))
@@ -91,9 +91,9 @@ def _repeated(begun: Table) -> Bools:
 
 
 def _completed(batch: Batch) -> Ints:
-    """Returns for each row of `own_words` the highest offset that its ownership epoch had completed before, in its
+    """Returns for each row of `member_lines` the highest offset that its ownership epoch had completed before, in its
     attempt."""
-    own = own_words(batch)
+    own = member_lines(batch)
     held = np.flatnonzero(own["ownership_epoch"] >= 0)
     offsets = np.where(own["kind"][held] == Kind.PROCESSED, own["offset"][held], NONE)
     highest = np.full(len(own), NONE, np.int64)

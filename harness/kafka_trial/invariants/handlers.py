@@ -26,7 +26,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, own_words
+from kafka_trial.invariants.ownership_epochs import SAID, member_lines
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -42,8 +42,8 @@ def finished_handlers(batch: Batch) -> Table:
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
     Sorted by (slice, source, start_seq).
     """
-    said = own_words(batch)["told_by"] == SAID
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)) & said)
+    said = member_lines(batch)["told_by"] == SAID
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)) & said)
     work = work.having(batch=_batches(batch, work))
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])
@@ -69,26 +69,26 @@ def finished_handlers(batch: Batch) -> Table:
 
 @index
 def records_begun(batch: Batch) -> Table:
-    """Returns the deliveries of `own_words`, sorted by (file, offset), with `ended_ns`: until when each record was in
-    hand.
+    """Returns the deliveries of `member_lines`, sorted by (file, offset), with `ended_ns`: until when each record was
+    in hand.
 
     To the next word of it in the same file; where there is none ever, to its last effect after the delivery: a line
-    that was left out holds no record for good. NEVER where the sink heard of none either.
+    that was left out holds no record for good. NEVER where the sink saw none either.
     """
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take(ordered(work["file"], work["offset"]))
     ended_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
     begun = work.having(ended_ns=ended_ns).take(work["kind"] == Kind.DELIVERED)
-    heard = batch.of(Kind.EFFECT).sorted_by("slice", "offset", "time_ns")
-    heard = heard.take(next_in(joined(heard["slice"], heard["offset"])) < 0)
-    row = exactly(heard["slice"], heard["offset"], begun["slice"], begun["offset"])
-    effect_ns = picked(heard["time_ns"], row, NONE)
+    effects = batch.of(Kind.EFFECT).sorted_by("slice", "offset", "time_ns")
+    effects = effects.take(next_in(joined(effects["slice"], effects["offset"])) < 0)
+    row = exactly(effects["slice"], effects["offset"], begun["slice"], begun["offset"])
+    effect_ns = picked(effects["time_ns"], row, NONE)
     effect_ns = np.where(effect_ns >= begun["time_ns"], effect_ns, NEVER)
     return begun.having(ended_ns=np.where(begun["ended_ns"] == NEVER, effect_ns, begun["ended_ns"]))
 
 
 def _batches(batch: Batch, work: Table) -> Ints:
-    """Returns the number of the batch that each delivery belongs to; rows of `own_words`, in their order.
+    """Returns the number of the batch that each delivery belongs to; rows of `member_lines`, in their order.
 
     A handler that takes a record is alone. One that takes batches (declared) is handed all that is delivered in one
     ownership epoch before the first completion.
@@ -102,12 +102,12 @@ def _batches(batch: Batch, work: Table) -> Ints:
 
 @index
 def completions(batch: Batch) -> Table:
-    """Returns the `processed` rows of `own_words` with `key`, and `begun_in`: the ownership epoch that they belong to.
+    """Returns the `processed` rows of `member_lines` with `key`, and `begun_in`: the ownership epoch they belong to.
 
     That is the ownership epoch of the delivery they finish, for a handler may end after its partition was revoked, or
     came back; else their own.
     """
-    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
+    done = member_lines(batch).take(member_lines(batch)["kind"] == Kind.PROCESSED)
     by_end = finished_handlers(batch).sorted_by("slice", "source", "end_seq")
     handler = exactly(
         joined_with(by_end["slice"], by_end["source"], len(batch.trial_context.sources)),

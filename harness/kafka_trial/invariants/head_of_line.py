@@ -3,8 +3,8 @@
 A consumer that asks its partitions one after the other, and waits at each, hands out what one of them holds only when
 the empty ones before it had their time. Judged in two steps, as starvation is: inside the pass over the slices,
 `idle_waits` finds records that lay there and were handed out late, to a member that held none of their partition;
-`lags` finds when a partition had anything to do, `holdings` who had it, and `busy_intervals.py` when a process had
-something in hand, or waited for a broker. Then all slices are looked at together.
+`lags` finds when a partition had anything to do, `ownership_spans` who had it, and `occupied_intervals.py` when a
+process had something in hand, or waited for a broker. Then all slices are looked at together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.busy_intervals import busy_ns
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, convergence_claimed
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.handlers import first_handled_of_records
@@ -39,8 +38,9 @@ from kafka_trial.invariants.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
-from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
+from kafka_trial.invariants.occupied_intervals import occupied_ns
+from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
+from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.request_logs import fetches
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.starvation import in_hand, snapshot_ns_in
@@ -62,7 +62,7 @@ IDLE_WAITS = (
     *("span_since_ns", "span_until_ns", "before_source", "before_seq", "after_source", "after_seq"),
 )
 LAGS = ("slice", "since_ns", "until_ns")
-HOLDINGS = ("slice", "source", "member", "since_ns", "until_ns")
+OWNERSHIP_SPANS = ("slice", "source", "member", "since_ns", "until_ns")
 
 
 def _longer_than_claimed(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -91,7 +91,7 @@ def head_of_line_blocking(group: Group) -> Findings:
     Control). Here the records of one wait behind partitions that are empty. W is that of `liveness_bounds.py`. Counted
     are waits of 0.6 s and more (a fetch of empty partitions may be waited for, by fetch.max.wait.ms for 0.5 s), in
     which the member had ended the record before, and by the observer the log held the next one; not the time in which
-    it had a record of another partition in hand, or a broker was busy with its fetch or with anything else that it had
+    it had a record of another partition in hand, or a broker worked on its fetch or on anything else that it had
     asked (a commit, the end of a transaction), nor any wait in which one of its other partitions lagged. There must be
     three of them, and without the longest (a rebalance may be one) they must be over half the time. A slow handler
     holds a record (one whose end no line tells, until its last effect), and so does one that is tried again later;
@@ -114,10 +114,10 @@ def head_of_line_blocking(group: Group) -> Findings:
     idle_ns, rest_ns = spans["idle_ns"] - spans["longest_ns"], until_ns - since_ns - spans["longest_ns"]
     blocked = (spans["waits"] >= WAITS_MIN) & _mostly(idle_ns, rest_ns)
     blocked &= ~under_fault(about, since_ns, until_ns, window_ns_of(about))
-    delayed = blocked & stood_still(about, since_ns, until_ns)
-    busy = blocked & ~delayed & ~_mostly(idle_ns - _waited_for_a_processor(about, since_ns, until_ns), rest_ns)
-    unsure = blocked & ~delayed & ~busy & (spans["member"] < 0)
-    found = spans.take(blocked & ~delayed & ~busy & ~unsure)
+    delayed = blocked & machine_stalled(about, since_ns, until_ns)
+    no_processor = blocked & ~delayed & ~_mostly(idle_ns - _waited_for_a_processor(about, since_ns, until_ns), rest_ns)
+    unsure = blocked & ~delayed & ~no_processor & (spans["member"] < 0)
+    found = spans.take(blocked & ~delayed & ~no_processor & ~unsure)
     members = {incarnation.source: about.members[incarnation.member] for incarnation in about.incarnations}
     rows = table(
         slice=found["slice"],
@@ -132,7 +132,7 @@ def head_of_line_blocking(group: Group) -> Findings:
     ]
     undecided = [
         (Undecided.DELAYED, spans["slice"][delayed]),
-        (Undecided.NO_PROCESSOR, spans["slice"][busy]),
+        (Undecided.NO_PROCESSOR, spans["slice"][no_processor]),
         (Undecided.UNATTRIBUTED, spans["slice"][unsure]),
     ]
     return Findings(rows, proofs, undecided)
@@ -164,7 +164,7 @@ def _mostly(part_ns: Ints, whole_ns: Ints) -> Bools:
 
 def _beside_idle_ones(group: Group) -> Table:
     """Returns the waits during which no other partition of their member lagged, and in whose span it had another."""
-    waits, held, lags = _idle(group), group.holdings, group.lags.sorted_by("slice", "since_ns")
+    waits, held, lags = _idle(group), group.ownership_spans, group.lags.sorted_by("slice", "since_ns")
     held = held.sorted_by("source", "member", "since_ns")
     both = joined(*(np.concatenate([held[name], waits[name]]) for name in ("source", "member")))
     mine, wanted = both[: len(held)], both[len(held) :]
@@ -179,14 +179,14 @@ def _beside_idle_ones(group: Group) -> Table:
 
 def _idle(group: Group) -> Table:
     """Returns the waits that count, with `idle_ns`: for how long the process had nothing in hand, nor to expect."""
-    waits, held = group.idle_waits, group.busy
-    whole_ns = _less_busy(held, waits["source"], waits["since_ns"], waits["until_ns"])
-    idle_ns = whole_ns - _less_busy(held, waits["source"], waits["asked_ns"], waits["answered_ns"])
+    waits, held = group.idle_waits, group.occupied
+    whole_ns = _less_occupied(held, waits["source"], waits["since_ns"], waits["until_ns"])
+    idle_ns = whole_ns - _less_occupied(held, waits["source"], waits["asked_ns"], waits["answered_ns"])
     return waits.having(idle_ns=idle_ns).take(idle_ns >= WAIT_NS_MIN)
 
 
-def _less_busy(held: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
-    return until_ns - since_ns - busy_ns(held, sources, since_ns, until_ns)
+def _less_occupied(held: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
+    return until_ns - since_ns - occupied_ns(held, sources, since_ns, until_ns)
 
 
 def _waited_for_a_processor(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Ints:
@@ -225,7 +225,7 @@ def _turns(batch: Batch) -> Table:
     """Returns the deliveries that follow on other work of their ownership epoch: since when (the line before it),
     until when, since when the log end had been read behind the record, and of the last fetch that brought bytes from
     when to when, in that time, it was asked; `fetches`: whether there was one."""
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take((work["ownership_epoch"] >= 0) & (work["time_ns"] <= snapshot_ns_in(batch)))
     previous = previous_in(work["ownership_epoch"])
     took = (work["kind"] == Kind.DELIVERED) & (previous >= 0) & ~batch.vague(work["source"])
@@ -233,7 +233,7 @@ def _turns(batch: Batch) -> Table:
     found = table(
         slice=turns["slice"],
         source=turns["source"].astype(np.int64),
-        member=epoch_holders(batch)[turns["ownership_epoch"]],
+        member=epoch_owners(batch)[turns["ownership_epoch"]],
         ownership_epoch=turns["ownership_epoch"],
         offset=turns["offset"],
         since_ns=before["time_ns"],
@@ -279,14 +279,14 @@ def lags(batch: Batch) -> Table:
     )
 
 
-def holdings(batch: Batch) -> Table:
+def ownership_spans(batch: Batch) -> Table:
     """Returns the ownership epochs: slice (as in the trial context), source, member (see
     `client_attribution.group_members`), since_ns, until_ns."""
     held = ownership_epochs(batch)
     return table(
         slice=batch.slices[held["slice"]],
         source=held["source"].astype(np.int64),
-        member=epoch_holders(batch),
+        member=epoch_owners(batch),
         since_ns=held["open_ns"],
         until_ns=held["close_ns"],
     )

@@ -1,10 +1,10 @@
 """Indeterminate commits: those that stood in the log, and of which their member cannot have known that they do.
 
-By its own word the attempt failed, and no witness says that the answer was heard; or the answer was held or cut off,
-and the member never says that it had one. Nor was it heard by a client that asks for the same place once more, on
+By its own word the attempt failed, and no witness says that the answer was received; or the answer was held or cut off,
+and the member never says that it had one. Nor was it received by a client that asks for the same place once more, on
 another connection, and is then refused (librdkafka closes a connection on which another request timed out, and begins
 its commit anew): soon, for clients wait for an answer only so long, and not in another process. That ends when the same
-ownership epoch has a commit at the place, or behind it, accepted and the answer heard: by its own word, or by the
+ownership epoch has a commit at the place, or behind it, accepted and the answer received: by its own word, or by the
 request log.
 """
 
@@ -30,7 +30,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -41,39 +41,42 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def unknown(batch: Batch) -> Bools:
+def unknown_to_member(batch: Batch) -> Bools:
     """Returns for each commit whether its member cannot have known that it stands.
 
-    A client that has given up waiting throws the answer away: it heard only what was sent before.
+    A client that has given up waiting throws the answer away: it takes only what was sent before.
     """
     request, asked = requests_of(batch, commits_in_effect(batch))
     answers = response_delivery.answers_of(batch, asked)
     sure, maybe = (
-        told(batch.trial_context, answers) for told in (response_delivery.surely_heard, response_delivery.maybe_heard)
+        told(batch.trial_context, answers)
+        for told in (response_delivery.surely_received, response_delivery.maybe_received)
     )
     failed = _failures(batch)
     sent_ns = picked(answers["sent_ns"], request, NEVER)
     in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
     asked_again = picked(_refused_elsewhere(batch, asked).astype(np.int64), request, 0) == 1
     surely = (picked(sure, request, 0) == 1) & in_time & ~asked_again
-    never_heard = picked(maybe, request, 1) == 0
-    return ((failed["source"] >= 0) & ~surely) | never_heard
+    never_received = picked(maybe, request, 1) == 0
+    return ((failed["source"] >= 0) & ~surely) | never_received
 
 
 def known_later(batch: Batch) -> Bools:
-    """Returns for each commit whether its member heard, while it held the partition on, of one at its place or behind
-    it that was accepted: by its own word, or by the request log, which knows of the first attempt when it answered it.
+    """Returns for each commit whether its member was told, while it held the partition on, that one at its place or
+    behind it was accepted: by its lines, or by the request log, which knows of the first attempt when it answered it.
     """
     log = commits_in_effect(batch)
     request, asked = requests_of(batch, log)
     sent_ns = response_delivery.answers_of(batch, asked)["sent_ns"]
     since_ns = log["effect_ns"] - TOLERANCE_NS
-    told = _heard_since(batch, since_ns, _told(batch))
-    return told | _heard_since(batch, np.where(request >= 0, picked(sent_ns, request, NONE), since_ns), _logged(batch))
+    told = _received_since(batch, since_ns, _accepted_by_lines(batch))
+    return told | _received_since(
+        batch, np.where(request >= 0, picked(sent_ns, request, NONE), since_ns), _accepted_by_log(batch)
+    )
 
 
-def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
-    """Returns for each commit whether one of the accepted was heard by its member, in the same ownership epoch, after
+def _received_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
+    """Returns for each commit whether its member was told of one of the accepted, in the same ownership epoch, after
     it."""
     log = commits_in_effect(batch)
     own = picked(batch.incarnations["source"], log["incarnation"], -1)
@@ -91,7 +94,7 @@ def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
     stretch = joined(
         both["slice"], both["source"], ownership_epoch, np.where(ownership_epoch < 0, both["committed_offset"], 0)
     )
-    order = ordered(stretch, both["time_ns"], both["number"])  # what was heard in the same instant stands before
+    order = ordered(stretch, both["time_ns"], both["number"])  # what was received in the same instant stands before
     both, stretch = both.take(order), stretch[order]
     asked = both["number"] >= 0
     behind = np.where(asked, NEVER, -both["committed_offset"])
@@ -101,19 +104,19 @@ def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
     return known
 
 
-def _told(batch: Batch) -> Table:
+def _accepted_by_lines(batch: Batch) -> Table:
     """Returns what members say was accepted: slice, source, time_ns, at_ns (the same), committed_offset,
     number -1."""
-    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_OK)
+    own = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
     return _accepted(own["slice"], own["source"], own["time_ns"], own["committed_offset"])
 
 
-def _logged(batch: Batch) -> Table:
-    """Returns what was accepted by the request log, and surely heard; as `_told`."""
+def _accepted_by_log(batch: Batch) -> Table:
+    """Returns what was accepted by the request log, and surely received; as `_accepted_by_lines`."""
     asked = commit_requests(batch)
     asked = asked.having(member=members_of(batch, asked["lane"], otherwise=-1))
     asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE) & (asked["member"] >= 0))
-    sure = response_delivery.surely_heard(batch.trial_context, response_delivery.answers_of(batch, asked))
+    sure = response_delivery.surely_received(batch.trial_context, response_delivery.answers_of(batch, asked))
     asked = asked.take(sure & ~_refused_elsewhere(batch, asked))
     at_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     source = picked(batch.incarnations["source"], incarnation_at(batch, asked["member"], at_ns), -1)
@@ -180,7 +183,7 @@ def _failures(batch: Batch) -> Table:
 
 def _failed_attempts(batch: Batch) -> Table:
     """Returns slice, source, committed_offset, time_ns and begun_ns (NONE: it was not told) of the failed attempts."""
-    own = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_FAIL)))
+    own = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_FAIL)))
     own = own.take(ordered(own["file"], own["committed_offset"]))
     invoked = last_true(joined(own["file"], own["committed_offset"]), own["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(begun_ns=picked(own["time_ns"], invoked, NONE))

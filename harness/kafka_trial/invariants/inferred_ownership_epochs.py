@@ -46,7 +46,7 @@ def witnessed(batch: Batch) -> Table:
     """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns,
     begun_at, records_at, asked_ns and held_on, sorted by slice, source and open_ns.
 
-    `place_ns` is where it opens among the lines of its file, which are heard a little late: the answer to its first
+    `place_ns` is where it opens among the lines of its file, which are read a little late: the answer to its first
     fetch with records, if it held the partition before; else a tolerance before it opened. `begun_*`: its first fetch.
     `held_on`: its file held the partition before, and nobody else since. `records_at`, `asked_ns`: the position of its
     first fetch with records, and from when on these can have been handed out, for a busy broker logs its answer late;

@@ -56,7 +56,7 @@ class Invariant:
 
     `progress_in_kafka`: it is about positions in the offsets log, be they committed in transactions or, where
     `outside_transactions`, not. `progress_in_transaction`: about those alone that are.
-    `summary`, `definition`, `cause` and `remedy` are its docstring's. `settled`: it says what was still to do at the
+    `summary`, `definition`, `cause` and `remedy` are its docstring's. `of_the_end`: it says what was still to do at the
     end; nobody is blamed for that while there was time left to do it.
     `severity`: what is told first has the smallest. `rule`: which claims it can break. `message`: one instance in a
     sentence; names in braces are attributes, or the phrases of `verdict/messages.py`. `deciding`: attributes on which
@@ -78,7 +78,7 @@ class Invariant:
     progress_in_kafka: bool = False
     outside_transactions: bool = False
     progress_in_transaction: bool = False
-    settled: bool = False
+    of_the_end: bool = False
     summary: str = ""
     definition: str = ""
     cause: str = ""
@@ -104,7 +104,7 @@ def invariant(
     progress_in_kafka: bool = False,
     outside_transactions: bool = False,
     progress_in_transaction: bool = False,
-    settled: bool = False,
+    of_the_end: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`: all that is known of it stands there.
 
@@ -128,7 +128,7 @@ def invariant(
             progress_in_kafka=progress_in_kafka,
             outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
-            settled=settled,
+            of_the_end=of_the_end,
             **_told_in(judge.__doc__ or ""),
         )
         return judge
@@ -212,15 +212,15 @@ def _plain(value: Any) -> Any:
 
 
 def judged(invariant: Invariant, batch: Batch) -> Findings:
-    """Returns what an invariant finds; undecided stays what it finds only where all was heard when it was said.
+    """Returns what an invariant finds; undecided stays what it finds only where all was read when it was said.
 
-    While the harness stood still it heard nothing (`clocks.earliest`): of what it heard late nobody knows whether it
+    While the harness stood still it read nothing (`clocks.earliest`): of what it read late nobody knows whether it
     was late. Counted are the cases of each slice with the same deciding attributes.
     """
     found = invariant.judge(batch)
     if not batch.trial_context.harness_stalls:
         return found
-    more = _cases(invariant.judge(batch.had_it_not_stood_still)) - _cases(found)
+    more = _cases(invariant.judge(batch.without_harness_stalls)) - _cases(found)
     slices = np.array(sorted(case[0] for case in more.elements()), np.int64)
     return replace(found, undecided=[*found.undecided, (Undecided.HARNESS_STALLED, slices)])
 

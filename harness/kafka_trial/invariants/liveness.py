@@ -30,7 +30,7 @@ from kafka_trial.invariants.liveness_bounds import (
     window_in_words,
     with_faults,
 )
-from kafka_trial.invariants.stalls import CLASSES
+from kafka_trial.invariants.stuck_classes import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
@@ -56,8 +56,8 @@ class Group:
     worked: Table
     idle_waits: Table
     lags: Table
-    holdings: Table
-    busy: Table
+    ownership_spans: Table
+    occupied: Table
     moves: Table
     commit_slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
     cpu_wait_s: float = 0.0  # how much longer it waited for a processor in the drain than while its rate was measured
@@ -90,7 +90,7 @@ class Group:
         return slower_s + self.cpu_wait_s
 
     @property
-    def settled(self) -> bool:
+    def drained_long_enough(self) -> bool:
         """Whether the drain lasted so long."""
         return self.drained_ns >= int(self.patience_s * SECOND_NS)
 
@@ -103,9 +103,9 @@ class Group:
         return self.trial_context.settings.in_offsets_log
 
     @property
-    def unsettled(self) -> str | None:
+    def why_end_undecided(self) -> str | None:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
-        if self.stood_still(self.drain_ns):
+        if self.machine_stalled(self.drain_ns):
             return Undecided.DELAYED
         return self.short_reason if self.drained_ns < self.bound_with_allowance_ns else None
 
@@ -132,7 +132,7 @@ class Group:
         """B, and how much longer it may have taken: who took longer than that was late for certain."""
         return self.bound_ns + int(self.allowance_s * SECOND_NS)
 
-    def stood_still(self, since_ns: int) -> bool:
+    def machine_stalled(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
         delays = self.trial_context.delays
         gaps = [delay for at, delay in delays if since_ns <= at and at - delay <= self.snapshot_ns]
@@ -179,7 +179,7 @@ def _commit_slowdown(slices: Table) -> float:
     level="sink",
     of="group",
     progress_in_kafka=True,
-    settled=True,
+    of_the_end=True,
     severity=200,
     rule=Rule(always),
     message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done}{before} "
@@ -241,8 +241,8 @@ def stuck_partition(group: Group) -> Findings:
     Remedy: Follow the class: resume after a rebalance, bound the handler, look at refused commits.
     """
     waiting = _is_waiting(group)
-    delayed = group.stood_still(group.snapshot_ns - int(group.window_s * SECOND_NS))
-    stuck = waiting & np.full(len(waiting), group.settled and not delayed)
+    delayed = group.machine_stalled(group.snapshot_ns - int(group.window_s * SECOND_NS))
+    stuck = waiting & np.full(len(waiting), group.drained_long_enough and not delayed)
     found = group.slices.take(stuck)
     rows = table(
         slice=found["slice"],
@@ -250,7 +250,7 @@ def stuck_partition(group: Group) -> Findings:
         offset=found["open_offset"],
         records=found["open"],
         within=_each(window_in_words(group.timing), found),
-        **{"class": np.array(CLASSES, dtype=object)[found["stall"]]},
+        **{"class": np.array(CLASSES, dtype=object)[found["stuck_class"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
     reason = Undecided.DELAYED if delayed else _why_undecided(group)
@@ -294,7 +294,7 @@ def late_convergence(group: Group) -> Findings:
     after = apart & ~never & (slices["converged_ns"] > due_ns + group.bound_ns)
     overdue = after & (slices["converged_ns"] > due_ns + group.bound_with_allowance_ns)
     overdue |= never & (group.drained_ns >= group.bound_with_allowance_ns)
-    delayed = group.stood_still(group.drain_ns)
+    delayed = group.machine_stalled(group.drain_ns)
     late = overdue & np.full(len(after), not delayed)
     found = slices.take(late)
     rows = table(
@@ -333,7 +333,7 @@ def _is_waiting(group: Group) -> Bools:
 
 
 def _is_stuck(group: Group) -> Bools:
-    return _is_waiting(group) & np.full(len(group.slices), group.settled)
+    return _is_waiting(group) & np.full(len(group.slices), group.drained_long_enough)
 
 
 def _why_undecided(group: Group) -> str:

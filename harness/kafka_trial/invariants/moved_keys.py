@@ -152,7 +152,7 @@ def _by_effects(batch: Batch) -> Table:
     first = first.take(first["number"] == 0)
     first = first.take(~in_untold_loss(batch, first))
     told = exactly(done["slice"], done["offset"], first["slice"], first["offset"]) >= 0
-    heard_ns = batch.written_ns(first["source"], first["time_ns"])
+    written_ns = batch.written_ns(first["source"], first["time_ns"])
     stamped_ns = earliest_append_ns(batch.trial_context, first["source"], first["time_ns"])
     return first.only("slice", "offset").having(
         file=first["source"] * OUTPUTS_MAX + first["output"] + 1,
@@ -161,7 +161,7 @@ def _by_effects(batch: Batch) -> Table:
         begun_source=first["source"],
         begun_seq=first["seq"],
         done_at=first["at"],
-        done_ns=np.where(told, NONE, np.where(first["stamped"], stamped_ns, heard_ns)),
+        done_ns=np.where(told, NONE, np.where(first["stamped"], stamped_ns, written_ns)),
         done_source=first["source"],
         done_seq=first["seq"],
     )

@@ -153,7 +153,7 @@ def overlapping_handlers(batch: Batch) -> Findings:
         _overlapping_in_file(keyed, joined(keyed["slice"], keyed["source"], keyed["key"]), same_key=True),
     )
     across = _overlapping_across_files(batch)
-    both = stacked(inside.having(doubted=unattributed(batch, inside)), across)
+    both = stacked(inside.having(unattributed=unattributed(batch, inside)), across)
     later, unsure = _once(both, "source", "start_seq")
     rows = table(
         slice=later["slice"],
@@ -172,11 +172,11 @@ def overlapping_handlers(batch: Batch) -> Findings:
 
 
 def _once(found: Table, *one: str) -> tuple[Table, Ints]:
-    """Returns each `one` of a slice once, of one key where it is so; and the slice of each that is doubted, and no
-    more."""
-    found = found.take(ordered(*(found[name] for name in ("slice", *one)), found["doubted"], ~found["same_key"]))
+    """Returns each `one` of a slice once, of one key where it is so; and the slice of each whose member is not
+    known."""
+    found = found.take(ordered(*(found[name] for name in ("slice", *one)), found["unattributed"], ~found["same_key"]))
     found = found.take(first_of(*(found[name] for name in ("slice", *one))))
-    return found.take(~found["doubted"]), found["slice"][found["doubted"]]
+    return found.take(~found["unattributed"]), found["slice"][found["unattributed"]]
 
 
 def _late_ones(batch: Batch, late: Callable[..., Table]) -> Table:
@@ -212,7 +212,7 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     highest = max_before(group, done["offset"])
     overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     late, later = done.take(overtaken), done.take(highest[overtaken])
-    return _paired(late, later).having(doubted=unattributed(batch, late))
+    return _paired(late, later).having(unattributed=unattributed(batch, late))
 
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:
@@ -251,7 +251,7 @@ def _paired(late: Table, later: Table) -> Table:
         later_offset=later["offset"],
         later_source=later["source"],
         later_seq=later["seq"],
-        doubted=np.zeros(len(late), np.bool_),
+        unattributed=np.zeros(len(late), np.bool_),
     )
 
 
@@ -312,5 +312,5 @@ def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:
         other_start=earlier["start_seq"],
         other_end=earlier["end_seq"],
         same_key=np.full(len(later), same_key),
-        doubted=np.zeros(len(later), np.bool_),
+        unattributed=np.zeros(len(later), np.bool_),
     )

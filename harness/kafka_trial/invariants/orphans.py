@@ -74,10 +74,10 @@ def orphan_partition(batch: Batch) -> Findings:
         ~_owned(batch, calm) & (calm.end_ns - np.maximum(existed_ns, calm.begin_ns).astype(np.float64) > bound_ns)
         for calm in stretches
     ]
-    delayed = [_stood_still(batch.trial_context, calm) for calm in stretches]
+    delayed = [_machine_stalled(batch.trial_context, calm) for calm in stretches]
     slices = [np.flatnonzero(mask) for mask in alone]
     guilty = [(calm, found) for calm, found, still in zip(stretches, slices, delayed, strict=True) if not still]
-    open_cases = [found for found, still in zip(slices, delayed, strict=True) if still]
+    undecided = [found for found, still in zip(slices, delayed, strict=True) if still]
 
     def told(values: Sequence[int]) -> Ints:
         sizes = [len(found) for _, found in guilty]
@@ -91,7 +91,7 @@ def orphan_partition(batch: Batch) -> Findings:
         lasted_ms=told([(calm.end_ns - calm.begin_ns) // 1_000_000 for calm, _ in guilty]),
     )
     proof = (told([calm.source for calm, _ in guilty]), told([calm.seq for calm, _ in guilty]))
-    return Findings(rows, [proof], [(Undecided.DELAYED, np.concatenate([np.empty(0, np.int64), *open_cases]))])
+    return Findings(rows, [proof], [(Undecided.DELAYED, np.concatenate([np.empty(0, np.int64), *undecided]))])
 
 
 def _bound_ns(trial_context: TrialContext) -> int:
@@ -160,6 +160,6 @@ def _existed_ns(batch: Batch) -> Array:
     return first_ns if batch.trial_context.partitions_added else np.where(first_ns == NEVER, NEVER, NONE)
 
 
-def _stood_still(trial_context: TrialContext, calm: Calm) -> bool:
+def _machine_stalled(trial_context: TrialContext, calm: Calm) -> bool:
     gaps = [delay for at, delay in trial_context.delays if calm.begin_ns <= at and at - delay <= calm.end_ns]
     return max(gaps, default=0) > trial_context.session_timeout_s / 4 * SECOND_NS

@@ -25,14 +25,14 @@ from kafka_trial.invariants.kernels import (
     max_before,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, assigned_to_other_member, own_words
+from kafka_trial.invariants.ownership_epochs import SAID, member_lines, owned_by_other_member
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit, rejected_commit_evidence
-from kafka_trial.invariants.zombie_excuses import doubted, fetched_though_told
+from kafka_trial.invariants.zombie_excuses import fetched_though_told, undecided_moments
 from kafka_trial.invariants.zombies import zombie_windows
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def split_ownership(batch: Batch) -> Findings:
 
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
-    a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`); or
+    a broker told it: by a fencing error, or by an assignment without the partition, that it received (`fencing.py`); or
     its own clock, where it asks nothing of its group for two sessions and fetches on (`zombies.py`). A record that it
-    was delivered though it fetched it later is a split; and one that it begins after it has said itself, or heard where
-    it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`). Nothing
-    excuses what is delivered to a member that says that it was assigned the partition, which nobody had given it
-    (`false_assignments.py`). Never legal. Where the request log does not hold its fetches, the case is undecided.
+    was delivered though it fetched it later is a split; and one that it begins after it has said itself, or was told
+    where it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`).
+    Nothing excuses what is delivered to a member that says that it was assigned the partition, which nobody had given
+    it (`false_assignments.py`). Never legal. Where the request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
 
@@ -69,7 +69,7 @@ def split_ownership(batch: Batch) -> Findings:
     both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
-    unsure = doubted(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
+    unsure = undecided_moments(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
     return Findings(rows, proofs, [(Undecided.FETCHES_UNKNOWN, beside["slice"][unsure])])
 
@@ -99,13 +99,13 @@ def work_after_revoke(batch: Batch) -> Findings:
     Remedy: In the callback finish or cancel what is in hand, then return; a queue between poll and work must be
     emptied.
     """
-    own = own_words(batch)
+    own = member_lines(batch)
     late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
     unsure = unattributed(batch, late)
     undecided, late = [(Undecided.UNATTRIBUTED, late["slice"][unsure])], late.take(~unsure)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
-    callback = picked(own_words(batch)["seq"], _callback_before(batch, late), -1)
+    callback = picked(member_lines(batch)["seq"], _callback_before(batch, late), -1)
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
 
 
@@ -130,7 +130,7 @@ def zombie_work(batch: Batch) -> Findings:
 
     Remedy: No plain consumer can prevent it; where it must not happen, fence the effect (an epoch beside the result).
     """
-    work = own_words(batch).take(_works(own_words(batch)))
+    work = member_lines(batch).take(_works(member_lines(batch)))
     windows = zombie_windows(batch)
     loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
     said_ns = batch.written_ns(work["source"], work["time_ns"])
@@ -207,7 +207,7 @@ def _beside_owners(batch: Batch) -> Table:
     work = handler_starts(batch).having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
     work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(zombie_windows(batch)["loss"], work["ownership_epoch"], -1) >= 0)
-    return work.take(assigned_to_other_member(batch, work))
+    return work.take(owned_by_other_member(batch, work))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:
@@ -235,15 +235,15 @@ def _in_hand_when_lost(batch: Batch, late: Table) -> Bools:
         late["seq"],
     )
     begun = (handler >= 0) & (
-        picked(ends["start_seq"], handler, NEVER) < picked(own_words(batch)["seq"], callback, NONE)
+        picked(ends["start_seq"], handler, NEVER) < picked(member_lines(batch)["seq"], callback, NONE)
     )
-    in_hand: Bools = begun & (picked(own_words(batch)["kind"], callback, 0) == Kind.LOST)
+    in_hand: Bools = begun & (picked(member_lines(batch)["kind"], callback, 0) == Kind.LOST)
     return in_hand
 
 
 def _callback_before(batch: Batch, late: Table) -> Ints:
-    """Returns the row of `own_words` with the revoked or lost callback before each row, in the same file."""
-    own = own_words(batch)
+    """Returns the row of `member_lines` with the revoked or lost callback before each row, in the same file."""
+    own = member_lines(batch)
     callbacks = np.flatnonzero(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
     row = at_or_before(own["file"][callbacks], own["seq"][callbacks], late["file"], late["seq"])
     return picked(callbacks, row, -1)
@@ -257,8 +257,8 @@ def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
     file, wanted = _files(claims, work)
     claim = at_or_before(file, claims["seq"], wanted, work["seq"])
     own = (
-        own_words(batch)
-        .take(np.isin(own_words(batch)["kind"], CALLBACKS))
+        member_lines(batch)
+        .take(np.isin(member_lines(batch)["kind"], CALLBACKS))
         .sorted_by("slice", "source", "client", "seq")
     )
     file, wanted = _files(own, work)

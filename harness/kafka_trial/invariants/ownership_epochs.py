@@ -45,7 +45,7 @@ SAID, STANDS_IN, ANSWERED = (
     0,
     1,
     2,
-)  # who tells of a row of `own_words`: a line; a completion, of its delivery; a broker
+)  # who tells of a row of `member_lines`: a line; a completion, of its delivery; a broker
 _BEFORE, _AFTER = -1, 1  # where a row that was made stands beside the line of the same seq
 
 
@@ -59,7 +59,7 @@ def ownership_epochs(batch: Batch) -> Table:
     the event that opened it. Of one that the request log tells of, `begun_ns` and `begun_at` are when its member first
     fetched, and from which position; NEVER and NONE where it did not, and of those that members told of themselves.
     """
-    own = own_words(batch)
+    own = member_lines(batch)
     opened = own.take(own["opens"])
     closes = _closes(batch)
     file = opened["file"]
@@ -84,7 +84,7 @@ def ownership_epochs(batch: Batch) -> Table:
 
 
 @index
-def own_words(batch: Batch) -> Table:
+def member_lines(batch: Batch) -> Table:
     """Returns what members said themselves, sorted by (slice, source, client, seq), each with the ownership epoch it is
     in.
 
@@ -122,17 +122,17 @@ def own_words(batch: Batch) -> Table:
 
 @index
 def deliveries(batch: Batch) -> Table:
-    """Returns the `delivered` rows of `own_words`."""
-    return own_words(batch).take(own_words(batch)["kind"] == Kind.DELIVERED)
+    """Returns the `delivered` rows of `member_lines`."""
+    return member_lines(batch).take(member_lines(batch)["kind"] == Kind.DELIVERED)
 
 
 @index
-def epoch_holders(batch: Batch) -> Ints:
+def epoch_owners(batch: Batch) -> Ints:
     """Returns the group member of each ownership epoch, see `client_attribution.group_members`."""
     return group_members(batch, ownership_epochs(batch))
 
 
-def assigned_to_other_member(batch: Batch, work: Table) -> Bools:
+def owned_by_other_member(batch: Batch, work: Table) -> Bools:
     """Returns whether the last record that gave the partition to anybody, before each line of work (slice,
     ownership_epoch, time_ns), gave it to others than its member."""
     assignment_records = (
@@ -143,8 +143,8 @@ def assigned_to_other_member(batch: Batch, work: Table) -> Bools:
     row = at_or_before(
         assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
     )
-    holder = picked(epoch_holders(batch), work["ownership_epoch"], -1)
-    member = np.where(holder >= 0, holder, picked(ownership_epochs(batch)["member"], work["ownership_epoch"], -1))
+    owner = picked(epoch_owners(batch), work["ownership_epoch"], -1)
+    member = np.where(owner >= 0, owner, picked(ownership_epochs(batch)["member"], work["ownership_epoch"], -1))
     given: Bools = row >= 0
     return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE))
 
@@ -210,14 +210,14 @@ def _files(own: Table, found: Table) -> tuple[Ints, Ints]:
 
 
 def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
-    """Returns the seq of the last line of each row's file and slice that was heard by some time; 0 before the first.
+    """Returns the seq of the last line of each row's file and slice that was read by some time; 0 before the first.
 
-    A line was heard after those before it, although work out of a buffer may have been done before they were read.
+    A line was read after those before it, although work out of a buffer may have been done before they were read.
     """
     lines = own.sorted_by("slice", "source", "seq")
     file, wanted = _files(lines, rows)
-    heard_ns = lines["time_ns"][running_max(file, lines["time_ns"])]
-    last = at_or_before(file, heard_ns, wanted, time_ns)
+    read_ns = lines["time_ns"][running_max(file, lines["time_ns"])]
+    last = at_or_before(file, read_ns, wanted, time_ns)
     return picked(lines["seq"], last, 0)
 
 
@@ -228,7 +228,7 @@ def _seq_before(batch: Batch, own: Table, found: Table) -> Ints:
 
 
 def _before_first(own: Table, found: Table) -> Ints:
-    """Returns the seq before the line of the first record that each ownership epoch fetched, where that was heard
+    """Returns the seq before the line of the first record that each ownership epoch fetched, where that was read
     before the answer to the fetch was logged; NEVER where it was not.
 
     Of several such lines the last one counts: those before it are of the ownership epoch before.
@@ -244,7 +244,7 @@ def _before_first(own: Table, found: Table) -> Ints:
 
 
 def _closes(batch: Batch) -> dict[str, Array]:
-    own = own_words(batch)
+    own = member_lines(batch)
     callbacks = own.take(np.isin(own["kind"], CALLBACKS))
     following = next_in(callbacks["file"])
     seq, time = (picked(callbacks[name], following, NEVER) for name in ("seq", "time_ns"))

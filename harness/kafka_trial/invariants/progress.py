@@ -76,7 +76,7 @@ def uncommitted_progress(batch: Batch) -> Findings:
     episode = joined(records["slice"][rows], covering[rows])
     first = first_of(episode)
     sizes = counts(np.cumsum(np.isin(np.arange(len(rows)), first)) - 1, len(first))
-    rows, delayed = rows[first], stood_still(batch.trial_context, ready_ns[rows[first]], due_ns[rows[first]])
+    rows, delayed = rows[first], machine_stalled(batch.trial_context, ready_ns[rows[first]], due_ns[rows[first]])
     found, commit = rows[~delayed], covering[rows[~delayed]]
     handled = first_handled_of_records(batch).row[found]
     return Findings(
@@ -110,7 +110,7 @@ def under_fault(trial_context: TrialContext, since_ns: Array, until_ns: Array, w
     return touched
 
 
-def stood_still(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Bools:
+def machine_stalled(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Bools:
     """Returns where the machine stood still, in a stretch of time, for over a quarter of the session timeout."""
     patience_ns = trial_context.session_timeout_s / 4 * SECOND_NS
     still = np.zeros(len(since_ns), np.bool_)
@@ -177,7 +177,7 @@ def rogue_reader(batch: Batch) -> Findings:
     window_ns = window_ns_of(batch.trial_context)
     reads = reads.take((reads["last_ns"] - reads["first_ns"] > window_ns) & ~_explained(batch, reads, by_nobody=False))
     reads = reads.take(~_under_own_fault(batch.trial_context, reads, window_ns))
-    delayed = stood_still(batch.trial_context, reads["first_ns"], reads["last_ns"])
+    delayed = machine_stalled(batch.trial_context, reads["first_ns"], reads["last_ns"])
     unclear = _explained(batch, reads, by_nobody=True) & ~delayed
     found = reads.take(~delayed & ~unclear)
     members = batch.trial_context.members

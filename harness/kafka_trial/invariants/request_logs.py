@@ -90,10 +90,10 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
     incarnation = incarnation_of(batch, lines["source"])
     wanted = lines["slice"] * (len(batch.incarnations) + 1) + incarnation
     vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
-    heard_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
+    read_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
     said_ns = np.where(vague, NONE + 1, batch.earliest(lines["time_ns"]) - TOLERANCE_NS)
-    brought = _brought(asks, wanted, lines["offset"], heard_ns) | _in_hand(
-        asks, wanted, lines["offset"], said_ns, heard_ns
+    brought = _brought(asks, wanted, lines["offset"], read_ns) | _in_hand(
+        asks, wanted, lines["offset"], said_ns, read_ns
     )
     never: Bools = ~brought & _can_tell(batch, lines, incarnation)
     return never
@@ -124,22 +124,22 @@ def fetches(batch: Batch) -> Table:
     )
 
 
-def _brought(asks: Table, wanted: Ints, offsets: Ints, heard_ns: Ints) -> Bools:
+def _brought(asks: Table, wanted: Ints, offsets: Ints, read_ns: Ints) -> Bools:
     """Returns which records lie between a position that was asked for and the next one, begun by then."""
     got = asks.take(asks["got"] & (asks["next_position"] > asks["fetch_position"]))
     begun_ns = least_covering(
         got["group"], got["fetch_position"], got["next_position"], got["begun_ns"], wanted, offsets, missing=NEVER
     )
-    brought: Bools = begun_ns <= heard_ns
+    brought: Bools = begun_ns <= read_ns
     return brought
 
 
-def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, heard_ns: Ints) -> Bools:
+def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, read_ns: Ints) -> Bools:
     """Returns which records may have been in the answer in hand: the next position had not been asked for yet.
 
     Whoever seeks back may ask lower down next than the records that it had been given before.
     """
-    first, end = between(asks["group"], asks["begun_ns"], wanted, said_ns, heard_ns + 1)
+    first, end = between(asks["group"], asks["begun_ns"], wanted, said_ns, read_ns + 1)
     before = (first - 1).clip(0)
     first = np.where((first > 0) & (picked(asks["group"], before, -1) == wanted), before, first)
     lowest = greatest_in(np.where(asks["got"], -asks["fetch_position"], NONE), first, end)

@@ -1,11 +1,12 @@
-"""Which answers a member heard: the request log says what a broker sent, never that it arrived.
+"""Which answers a member received: the request log says what a broker sent, never that it arrived.
 
-An answer is surely heard where no fault that holds, cuts or delays a member's traffic was in force on its lane from
+An answer is surely received where no fault that holds, cuts or delays a member's traffic was in force on its lane from
 the request to the answer; or, where one was, if its connection went on after the heal: a later request on the same
 connection. What was held arrives with the heal, and a process that was stopped reads when it continues.
 
-Whoever convicts for what a member was told asks `surely_heard`; whoever acquits because it cannot have been told asks
-`maybe_heard`. A connection that is not known settles nothing: it makes neither true by itself, and neither false.
+Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
+asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
+false.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ HARMLESS: Final = frozenset(
 )
 
 
-def surely_heard(trial_context: TrialContext, answers: Table) -> Bools:
-    """Returns which answers their members heard for certain; `answers` as in `heard_ns`."""
-    heard: Bools = heard_ns(trial_context, answers) != NEVER
-    return heard
+def surely_received(trial_context: TrialContext, answers: Table) -> Bools:
+    """Returns which answers their members received for certain; `answers` as in `received_ns`."""
+    received: Bools = received_ns(trial_context, answers) != NEVER
+    return received
 
 
-def maybe_heard(trial_context: TrialContext, answers: Table) -> Bools:
-    """Returns which answers their members may have heard: all but those held or cut, whose connection is known to have
-    ended with the fault; `answers` as in `heard_ns`."""
+def maybe_received(trial_context: TrialContext, answers: Table) -> Bools:
+    """Returns which answers their members may have received: all but those held or cut, whose connection is known to
+    have ended with the fault; `answers` as in `received_ns`."""
     fault = _faults_of(trial_context, answers)
     known = answers["connection"] >= 0
-    maybe: Bools = (heard_ns(trial_context, answers) != NEVER) | ~known | ~fault["cut"]
+    maybe: Bools = (received_ns(trial_context, answers) != NEVER) | ~known | ~fault["cut"]
     return maybe
 
 
-def heard_ns(trial_context: TrialContext, answers: Table) -> Ints:
-    """Returns when each answer was heard at the latest, NEVER where that is not certain.
+def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
+    """Returns when each answer was received at the latest, NEVER where that is not certain.
 
     Columns of `answers`: `source` (of the request log's line), `lane`, `connection` (its number, -1 unknown),
     `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.

@@ -91,7 +91,7 @@ class Protocol(IntEnum):
 
 
 CALLBACKS = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
-OWN_WORD = (
+LINE_KINDS = (
     *CALLBACKS,
     Kind.DELIVERED,
     Kind.PROCESSED,

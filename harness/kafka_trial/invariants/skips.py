@@ -35,7 +35,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
 from kafka_trial.invariants.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
@@ -131,21 +131,22 @@ def _passed_over(batch: Batch) -> Table:
 
 def _taken(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the same ownership epoch was delivered each record after all, or says that it handled it."""
-    own = own_words(batch).take(
-        np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (own_words(batch)["ownership_epoch"] >= 0)
+    own = member_lines(batch).take(
+        np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED))
+        & (member_lines(batch)["ownership_epoch"] >= 0)
     )
     own = own.sorted_by("ownership_epoch", "offset")
     return exactly(own["ownership_epoch"], own["offset"], skipped["ownership_epoch"], skipped["offset"]) >= 0
 
 
 def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
-    """Returns whether the sink heard of each record while the ownership epoch lasted: its line was lost."""
-    heard, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
+    """Returns whether the sink saw each record while the ownership epoch lasted: its line was lost."""
+    effects, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
     ownership_epoch = skipped["ownership_epoch"]
-    record = joined(*(np.concatenate([heard[name], skipped[name]]) for name in ("slice", "offset")))
-    order = ordered(record[: len(heard)], heard["time_ns"])
-    times, opened_ns = heard["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
-    first = at_or_after(record[: len(heard)][order], times, record[len(heard) :], opened_ns - TOLERANCE_NS)
+    record = joined(*(np.concatenate([effects[name], skipped[name]]) for name in ("slice", "offset")))
+    order = ordered(record[: len(effects)], effects["time_ns"])
+    times, opened_ns = effects["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
+    first = at_or_after(record[: len(effects)][order], times, record[len(effects) :], opened_ns - TOLERANCE_NS)
     closed_ns = np.minimum(picked(held["close_ns"], ownership_epoch, NONE), NEVER - TOLERANCE_NS)
     return (first >= 0) & (picked(times, first, NEVER) <= closed_ns + TOLERANCE_NS)
 
@@ -190,7 +191,7 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
-    unknown = indeterminate_commits.unknown(batch)
+    unknown = indeterminate_commits.unknown_to_member(batch)
     crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
     never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
     return never_told | (crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits))

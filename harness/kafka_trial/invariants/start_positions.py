@@ -34,7 +34,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import deliveries, epoch_holders, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import deliveries, epoch_owners, ownership_epochs
 from kafka_trial.invariants.request_logs import position_answers
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
@@ -59,7 +59,7 @@ def answers_with_starts(batch: Batch) -> Table:
     late = _is_answer(answers, next_position) & (next_position < position)
     seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
     return answers.having(
-        starts=np.where(seen, begins | rewinds | late, ~_inside_by_own_word(batch, answers)),
+        starts=np.where(seen, begins | rewinds | late, ~_inside_by_lines(batch, answers)),
         fetched_ns=picked(own["at_ns"], following, NEVER),
     )
 
@@ -98,7 +98,7 @@ def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:
     return both[: len(rows)], both[len(rows) :]
 
 
-def _inside_by_own_word(batch: Batch, answers: Table) -> Bools:
+def _inside_by_lines(batch: Batch, answers: Table) -> Bools:
     """Returns whether each answer came inside an ownership epoch of its asker that had been delivered something."""
     given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
     size = len(ownership_epochs(batch))
@@ -139,7 +139,7 @@ def _answered(batch: Batch) -> Ints:
     held, answers = ownership_epochs(batch), _by_asker(batch)
     size = known_clients(batch).size + 1
     asker = answers["slice"] * size + answers["member"] + 1
-    wanted = held["slice"] * size + np.where(epoch_holders(batch) >= 0, epoch_holders(batch), held["member"]) + 1
+    wanted = held["slice"] * size + np.where(epoch_owners(batch) >= 0, epoch_owners(batch), held["member"]) + 1
     ended = picked(held["close_ns"], held["before"], NONE)
     gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
     earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)

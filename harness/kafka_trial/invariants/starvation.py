@@ -31,8 +31,8 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
-from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
+from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
+from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.undecided import Undecided
@@ -83,7 +83,7 @@ def starved_partition(group: Group) -> Findings:
     starved = _rounds_elsewhere(group) >= ROUNDS_MIN
     window_ns = window_ns_of(group.trial_context)
     starved &= ~under_fault(group.trial_context, waits["since_ns"], waits["until_ns"], window_ns)
-    delayed = stood_still(group.trial_context, waits["since_ns"], waits["until_ns"])
+    delayed = machine_stalled(group.trial_context, waits["since_ns"], waits["until_ns"])
     unsure = starved & ~delayed & (waits["member"] < 0)
     found = waits.take(starved & ~delayed & ~unsure)
     members = {
@@ -127,7 +127,7 @@ def _rounds_elsewhere(group: Group) -> Ints:
 def worked(batch: Batch) -> Table:
     """Returns slice (as in the trial context), source, member (see `client_attribution.group_members`) and round, once
     for each round in which it finished a record."""
-    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
+    done = member_lines(batch).take(member_lines(batch)["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= snapshot_ns_in(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.trial_context))
     member = group_members(batch, done)
@@ -206,7 +206,7 @@ def _stretches(batch: Batch, moves: Table, ownership_epoch: Ints, move: Ints) ->
     return table(
         slice=held["slice"][ownership_epoch],
         source=held["source"][ownership_epoch].astype(np.int64),
-        member=epoch_holders(batch)[ownership_epoch],
+        member=epoch_owners(batch)[ownership_epoch],
         since_ns=np.where(move >= 0, picked(moves["time_ns"], move, 0), held["open_ns"][ownership_epoch]),
     )
 

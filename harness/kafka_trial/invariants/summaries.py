@@ -23,7 +23,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.stalls import stall_class
+from kafka_trial.invariants.stuck_classes import stuck_class
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TrialContext
 
@@ -43,7 +43,7 @@ SUMMARY = (
     "all_handled_ns",
     "converged_ns",
     "moved_ns",
-    "stall",
+    "stuck_class",
     "backlog",
     "longest_ns",
     "open_offset",
@@ -64,11 +64,11 @@ def summaries(batch: Batch) -> Table:
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
-    last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the
-    drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit that
-    stands, -1: none), fresh (records that were appended since a member last got the partition), commit_took_before_ns
-    and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and in the drain; NONE:
-    there were too few).
+    last delivery, completion or commit that advanced), stuck_class (a place in CLASSES), backlog (at the beginning of
+    the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit
+    that stands, -1: none), fresh (records that were appended since a member last got the partition),
+    commit_took_before_ns and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and
+    in the drain; NONE: there were too few).
     """
     at_ns = snapshot_ns(batch.trial_context)
     committed = _progress(batch, at_ns)
@@ -89,7 +89,7 @@ def summaries(batch: Batch) -> Table:
         all_handled_ns=done_ns,
         converged_ns=_converged_ns(batch, committed, np.where(done_ns > at_ns, NEVER, _last_handled_ns(batch, at_ns))),
         moved_ns=_moved_ns(batch, at_ns),
-        stall=stall_class(batch, records.take(undone), at_ns),
+        stuck_class=stuck_class(batch, records.take(undone), at_ns),
         backlog=_backlog(batch),
         longest_ns=_longest_ns(batch),
         open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),

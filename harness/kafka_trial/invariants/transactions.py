@@ -18,7 +18,7 @@ from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, ordered, picked, previous_in
-from kafka_trial.invariants.progress import stood_still
+from kafka_trial.invariants.progress import machine_stalled
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.invariants.table import Table, of_group, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, OpenTransaction
@@ -178,7 +178,7 @@ def hanging_transaction(group: Group) -> Findings:
     in_force = any(window.healed_ns is None for window in group.trial_context.windows)
     hindered = [one for one in due if in_force or one.read_ns <= _end_by_ns(group, one, healed_ns=healed_ns)]
     hanging = [one for one in due if one not in hindered]
-    still = stood_still(
+    still = machine_stalled(
         group.trial_context,
         np.array([_began_ns(group, one) for one in hanging], np.int64),
         np.array([one.read_ns for one in hanging], np.int64),

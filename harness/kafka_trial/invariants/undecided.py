@@ -20,7 +20,7 @@ class Undecided(StrEnum):
     )
     IN_FLIGHT_AT_KILL = "a member that was killed may have taken the record in its last act"
     UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
-    # What came too late, or while nobody could hear it.
+    # What came too late, or while nobody could read it.
     HARNESS_STALLED = "it would have been found, had the harness not stood still around it"
     DELAYED = "the machine stood still for over a quarter of the session timeout"
     STOP_DELAYED = "the machine stood still for over a quarter of the time it had to stop"

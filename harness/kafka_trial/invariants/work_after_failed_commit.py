@@ -46,13 +46,13 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import (
     SAID,
-    assigned_to_other_member,
-    epoch_holders,
-    own_words,
+    epoch_owners,
+    member_lines,
+    owned_by_other_member,
     ownership_epochs,
 )
 from kafka_trial.invariants.request_logs import FENCING, commit_requests
-from kafka_trial.invariants.response_delivery import answers_of, heard_ns
+from kafka_trial.invariants.response_delivery import answers_of, received_ns
 from kafka_trial.invariants.rows import Kind, Outcome
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -74,7 +74,7 @@ def rejected_commit_evidence(batch: Batch) -> Table:
     line, answer = _client_reported_rejection_before(batch), _broker_rejection_before(batch)
     lost = picked(zombie_windows(batch)["loss"], begun["ownership_epoch"], -1) >= 0
     uncovered = _committed_offset_before(batch) <= begun["offset"]
-    guilty = lost & assigned_to_other_member(batch, begun) & uncovered & ~_discarded_or_failed(batch)
+    guilty = lost & owned_by_other_member(batch, begun) & uncovered & ~_discarded_or_failed(batch)
     by_line, by_answer = (line["source"] >= 0) & guilty, (answer["source"] >= 0) & guilty
     return table(
         source=np.where(by_line, line["source"], np.where(by_answer, answer["source"], -1)),
@@ -101,14 +101,14 @@ def _client_reported_rejection_before(batch: Batch) -> Table:
 
 
 def _broker_rejection_before(batch: Batch) -> Table:
-    """Returns for each row of `handler_starts` the broker's answer that its member had heard before, that of the
+    """Returns for each row of `handler_starts` the broker's answer that its member had received before, that of the
     highest commit which was refused, if that covers the record and at most once is claimed.
 
     The effect of a record says nothing of when it was begun.
     """
     begun, answers = handler_starts(batch), _fenced_commit_responses(batch)
     row = _covering_rejection_before(
-        answers, begun, answers["heard_ns"], batch.written_ns(begun["source"], begun["time_ns"])
+        answers, begun, answers["received_ns"], batch.written_ns(begun["source"], begun["time_ns"])
     )
     row = np.where(begun["told_by"] == SAID, row, -1)  # else it tells of its end only
     return table(source=picked(answers["source"], row, -1), seq=picked(answers["seq"], row, -1))
@@ -131,8 +131,8 @@ def _covering_rejection_before(refused: Table, begun: Table, refused_at: Ints, b
 
 
 def _fenced_commit_responses(batch: Batch) -> Table:
-    """Returns ownership_epoch, position, heard_ns, source and seq of the commits that brokers refused a member while
-    the ownership epoch was open, as it heard; none where another claim than at most once is made.
+    """Returns ownership_epoch, position, received_ns, source and seq of the commits that brokers refused a member while
+    the ownership epoch was open, as far as it was told; none where another claim than at most once is made.
 
     Whoever is expelled is refused before others are given the partition.
     """
@@ -144,18 +144,18 @@ def _fenced_commit_responses(batch: Batch) -> Table:
     asked = asked.having(
         member=members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1)),
         sent_ns=answers["sent_ns"],
-        heard_ns=heard_ns(batch.trial_context, answers),
+        received_ns=received_ns(batch.trial_context, answers),
     )
-    asked = asked.take((asked["member"] >= 0) & (asked["heard_ns"] != NEVER))
+    asked = asked.take((asked["member"] >= 0) & (asked["received_ns"] != NEVER))
     both = joined(
-        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], epoch_holders(batch))))
+        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], epoch_owners(batch))))
     )
     order = ordered(both[: len(asked)], asked["sent_ns"])
     asked, group = asked.take(order), both[: len(asked)][order]
     open_ns, close_ns = held["open_ns"], held["close_ns"]
     which, row = in_ranges(*between(group, asked["sent_ns"], both[len(asked) :], open_ns, close_ns))
     told = asked.take(row)
-    return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["committed_offset"])
+    return told.only("received_ns", "source", "seq").having(ownership_epoch=which, position=told["committed_offset"])
 
 
 def _client_reported_rejections(batch: Batch) -> Table:
@@ -173,7 +173,7 @@ def _answers_said(batch: Batch) -> Table:
 
     A failure that names no position is of the last one that its member asked for before, unless that was granted.
     """
-    own = own_words(batch)
+    own = member_lines(batch)
     named = own.take(np.isin(own["kind"], COMMITS) & (own["ownership_epoch"] >= 0))
     named = named.only("ownership_epoch", "seq", "kind", "time_ns").having(position=named["committed_offset"])
     said = stacked(named, _commit_failures_without_offsets(batch)).sorted_by("ownership_epoch", "seq")

@@ -2,9 +2,9 @@
 
 By its lines: which handlings of a record lie in the zombie window of their ownership epoch (`zombies.py`). What it
 holds at the end of the window the member may finish, and else whatever it had fetched by then; a record fetched later
-is never excused, nor is one that it began after it had said itself, or heard, where at most once is claimed, that the
-commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside the
-window overlap and reordering are excused.
+is never excused, nor is one that it began after it had said itself, or was told, where at most once is claimed, that
+the commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside
+the window overlap and reordering are excused.
 
 By its effects: of a member that prints when its handlers end, the window is that of its lines; the record that it had
 in hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees
@@ -42,7 +42,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
@@ -74,24 +74,24 @@ def fetched_though_told(batch: Batch, epochs: Array, offsets: Array, time_ns: Ar
     return later
 
 
-def doubted(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
+def undecided_moments(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
     """Returns whether each moment is one at which nobody can tell what the member knew and had fetched.
 
     It was told, or said itself that a commit of its had failed, and the request log holds no fetches of it.
     """
     windows = zombie_windows(batch)
-    heard_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
-    unknown = ~windows["fetches_known"] & (heard_ns < ownership_epochs(batch)["close_ns"])
-    after_ns = picked(np.where(unknown, heard_ns, NEVER), epochs, NEVER)
-    doubtful: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    return doubtful
+    received_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
+    unknown = ~windows["fetches_known"] & (received_ns < ownership_epochs(batch)["close_ns"])
+    after_ns = picked(np.where(unknown, received_ns, NEVER), epochs, NEVER)
+    undecided: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    return undecided
 
 
 def _said_to_fail_ns(batch: Batch, after_ns: Ints) -> Ints:
     """Returns the time of the first line after each moment in which the ownership epoch's member, while it held it,
     said that a commit had failed: of the partition, or of nothing in particular; NEVER where there is none."""
     held = ownership_epochs(batch)
-    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_FAIL)
+    own = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_FAIL)
     of_file = np.array(batch.trial_context.refusals, np.int64).reshape(-1, 3)
     after = np.minimum(after_ns, NEVER - 1) + 1
     by_slice = own.only("slice", "source", "client", "seq", "time_ns")
@@ -167,7 +167,7 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
     before its process went down over it: the last line of its work on the partition is that record's delivery."""
     held, incarnations, ownership_epoch = ownership_epochs(batch), batch.incarnations, pairs["ownership_epoch"]
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     files = joined_with(work["slice"], work["source"], len(batch.trial_context.sources))
     work = work.having(at=files).sorted_by("at", "seq")
     last = work.take(next_in(work["at"]) < 0)
@@ -208,7 +208,7 @@ def _told_of(batch: Batch, pairs: Table) -> tuple[Bools, Bools]:
 def _handlings(batch: Batch) -> Table:
     """Returns slice, offset, member, ownership_epoch, start_ns and end_ns (NEVER: it has none) of every time that lines
     tell of a record in hand, sorted by the first two."""
-    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
+    work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     work = work.take(ordered(work["file"], work["offset"]))
     delivered, before = work["kind"] == Kind.DELIVERED, previous_in(joined(work["file"], work["offset"]))
     following = next_in(joined(work["file"], work["offset"]))

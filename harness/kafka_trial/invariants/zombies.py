@@ -1,9 +1,9 @@
 """Zombie windows: when a member worked on after it had lost a partition without being told.
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
-by the end of the ownership epoch, by an answer that it heard (`fencing.py`), or by its own clock. What the window
-excuses stands in `zombie_excuses.py`: not what the member began after it had said itself, or heard, where at most once
-is claimed, that the commit which covers it was refused.
+by the end of the ownership epoch, by an answer that it received (`fencing.py`), or by its own clock. What the window
+excuses stands in `zombie_excuses.py`: not what the member began after it had said itself, or was told, where at most
+once is claimed, that the commit which covers it was refused.
 
 Its own clock tells it where it asked its group nothing any more, though it went on fetching. Whoever asks nothing is
 never answered, but a client knows when it sent its last heartbeat: "if no heartbeats are received by the broker before
@@ -22,7 +22,7 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.clocks import monotonic
-from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told
+from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told_of_loss
 from kafka_trial.invariants.handlers import finished_handlers
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -35,7 +35,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.liveness_bounds import UNANSWERED
-from kafka_trial.invariants.ownership_epochs import epoch_holders, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import epoch_owners, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
 from kafka_trial.invariants.rows import Kind
@@ -51,15 +51,15 @@ def zombie_windows(batch: Batch) -> Table:
     Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
     the member while it was open (NEVER, -1 where none did; where its own clock did, the assignment record to others
     proves it); `fetched`: the position up to which it had fetched by then (see `fencing.fetched_by`), `fetches_known`:
-    whether the request log holds its fetches. `refused_ns`: when it heard that a commit was refused so. `until_ns`:
+    whether the request log holds its fetches. `refused_ns`: when it received the refusal of a commit. `until_ns`:
     when the ownership epoch was closed, or the handler in hand at that moment ended.
     """
     held = ownership_epochs(batch)
     loss = _losses(batch)
     loss_ns = picked(logged_assignments(batch)["time_ns"], loss, NEVER)
-    answer = told(batch, loss_ns)
-    silent_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
-    by_clock, told_ns = silent_ns < answer["heard_ns"], np.minimum(silent_ns, answer["heard_ns"])
+    answer = told_of_loss(batch, loss_ns)
+    by_clock_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
+    by_clock, told_ns = by_clock_ns < answer["received_ns"], np.minimum(by_clock_ns, answer["received_ns"])
     fetched, known = fetched_by(batch, told_ns)
     return table(
         loss=loss,
@@ -92,7 +92,7 @@ def _losses(batch: Batch) -> Ints:
     which, rows = in_ranges(
         *between(assignment_records["slice"], assignment_records["time_ns"], held["slice"], held["open_ns"], ends)
     )
-    mine = np.where(epoch_holders(batch) >= 0, epoch_holders(batch), held["member"])[which]
+    mine = np.where(epoch_owners(batch) >= 0, epoch_owners(batch), held["member"])[which]
     foreign = ~owned_by(batch, assignment_records["slice"][rows], mine, assignment_records["log_offset"][rows])
     which, rows = which[foreign], rows[foreign]
     first = first_of(which)

@@ -50,8 +50,10 @@ PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all rec
 QUOTE_MAX = 200
 
 
-def left_open(found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext) -> str:
-    """Returns why what was found for want of a line is left open; nothing where it is not.
+def why_undecided(
+    found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext
+) -> str:
+    """Returns why what was found for want of a line is undecided; nothing where it is not.
 
     A line that does not name its record may have been any one's, but only one's: where more records lack their line
     than there are such lines, the rest is lost for certain.
@@ -60,7 +62,7 @@ def left_open(found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int],
     kept = all(counts.get(name, 0) == len(found.get(name, ())) for name in RECORDS)
     if not nameless or not kept or len(without_line(found)) > nameless:
         return ""
-    return "; ".join(told(one) for one in trial_context.lost_events if one.nameless)
+    return "; ".join(lost_events_in_words(one) for one in trial_context.lost_events if one.nameless)
 
 
 def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ...]]:
@@ -68,12 +70,12 @@ def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ..
     return {_record(one) for one in _all(found[name] for name in RECORDS if name in found)}
 
 
-def is_open(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
+def is_undecided(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
     """Tells whether an instance may be there only because the line of one of these records is missing."""
     return one.name not in COMMITS or _record(one) in missing
 
 
-def told(one: LostEvents) -> str:
+def lost_events_in_words(one: LostEvents) -> str:
     """Returns the lines of an incarnation that were events and could not be read, as a sentence."""
     lines = "a line" if one.count == 1 else f"{one.count} lines"
     quote = "".join(letter if letter.isprintable() else " " for letter in one.first[:QUOTE_MAX])

@@ -17,7 +17,7 @@ from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.handlers import first_handlings
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, at_or_after, at_or_before, counts, picked
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -59,7 +59,7 @@ def _work(batch: Batch) -> Table:
     A line that a witness refutes is no work. "moved" is what brokers see of somebody who says nothing: a commit above
     all before it, and records answered to a fetch; a position that is only committed again moves nothing.
     """
-    own, incarnations, commits = own_words(batch), batch.incarnations, commits_in_effect(batch)
+    own, incarnations, commits = member_lines(batch), batch.incarnations, commits_in_effect(batch)
     member_of = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
     member_of[incarnations["source"]] = incarnations["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
@@ -146,31 +146,31 @@ JUST_BEFORE_NS = 10_000_000_000  # without anybody's word on who has what, whoev
 def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
     """Returns 1 for each slice that the fault's target (no member in particular: anybody) had when it was hit, else 0.
 
-    It had what it possessed by its own word, or owned by the offsets log, at some instant between the beginning of the
-    injection and its end; what its process possessed that was started meanwhile does not count. Where nobody says of a
-    partition who has it (manual assignment), work just before tells.
+    It had what it owned by its lines, or by the offsets log, at some instant between the beginning of the injection
+    and its end; what a process owned that was started meanwhile does not count. Where nobody says of a partition who
+    has it (manual assignment), work just before tells.
     """
     begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
     wanted = np.array([window.member in (None, name) for name in batch.trial_context.members] + [False], np.bool_)
-    possessed, owned = _possessed(batch, window, begun_ns, wanted), _owned(batch, window, begun_ns, wanted)
+    by_lines, by_log = (owned(batch, window, begun_ns, wanted) for owned in (_owned_by_lines, _owned_by_log))
     told = (counts(ownership_epochs(batch)["slice"], batch.size) > 0) | (
         counts(logged_assignments(batch)["slice"], batch.size) > 0
     )
     before_ns = begun_ns - work["time_ns"]
     recent = wanted[work["member"]] & (work["time_ns"] <= window.injected_ns) & (before_ns <= JUST_BEFORE_NS)
     worked = counts(work["slice"][recent], batch.size) > 0
-    return np.where(told, possessed | owned, worked).astype(np.int64)
+    return np.where(told, by_lines | by_log, worked).astype(np.int64)
 
 
-def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
+def _owned_by_lines(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
     held = ownership_epochs(batch)
     before = picked(batch.incarnations["started_ns"], held["incarnation"], NEVER) <= begun_ns
     there = (held["open_ns"] <= window.injected_ns) & (held["close_ns"] >= begun_ns - TOLERANCE_NS)
-    possessed: Bools = counts(held["slice"][wanted[held["member"]] & before & there], batch.size) > 0
-    return possessed
+    owned: Bools = counts(held["slice"][wanted[held["member"]] & before & there], batch.size) > 0
+    return owned
 
 
-def _owned(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
+def _owned_by_log(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
     assignment_records = logged_assignments(batch)  # by (slice, log offset)
     following = at_or_after(
         assignment_records["slice"],

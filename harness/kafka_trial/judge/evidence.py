@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 
 from kafka_trial.invariants.invariant import Invariant
 from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.judge.unjudged import NotJudged, PartlyUnjudged, Unjudged
+from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason, PartlyNotJudged
 
 # What a sink cannot show of a consumer that prints nothing, and what decides that property of its claim instead.
 ELSEWHERE = {
-    "nonmonotonic-poll": Unjudged.ORDER_BY_EFFECTS,
-    "poll-skip": Unjudged.SKIPS_BY_EFFECTS,
-    "overlapping-handlers": Unjudged.NO_HANDLER_STARTS,
-    "head-of-line-blocking": Unjudged.BLOCKING_AS_LATE,
-    "false-lag": Unjudged.LAG_BY_COMMITS,
-    "work-after-revoke": Unjudged.CALLBACKS_BY_COMMITS,
+    "nonmonotonic-poll": NotJudgedReason.ORDER_BY_EFFECTS,
+    "poll-skip": NotJudgedReason.SKIPS_BY_EFFECTS,
+    "overlapping-handlers": NotJudgedReason.NO_HANDLER_STARTS,
+    "head-of-line-blocking": NotJudgedReason.BLOCKING_AS_LATE,
+    "false-lag": NotJudgedReason.LAG_BY_COMMITS,
+    "work-after-revoke": NotJudgedReason.CALLBACKS_BY_COMMITS,
 }
 # Of a consumer that prints nothing, and writes to a table, what was done again is seen only where it changed a row:
-# whether a claim about it stays open.
+# whether a claim about it stays undecided.
 ABSORBED = {"redelivered": True, "illegal-redelivery": False}
 BY_COMMITS = ("false-lag", "work-after-revoke", "head-of-line-blocking")
 
@@ -40,16 +40,16 @@ def missing_evidence(invariant: Invariant, trial_context: TrialContext, seen: Se
     """Returns why an invariant cannot be judged; None where all it needs was seen."""
     progress = trial_context.settings.progress
     if invariant.outside_transactions and progress == "transaction":
-        return NotJudged(Unjudged.IN_TRANSACTIONS, applies=False)
+        return NotJudged(NotJudgedReason.IN_TRANSACTIONS, applies=False)
     if invariant.progress_in_kafka and not trial_context.settings.in_offsets_log:
-        return NotJudged(Unjudged.NOT_IN_KAFKA, {"progress": progress}, applies=False)
+        return NotJudged(NotJudgedReason.NOT_IN_KAFKA, {"progress": progress}, applies=False)
     if invariant.progress_in_transaction and progress != "transaction":
-        return NotJudged(Unjudged.NOT_IN_TRANSACTIONS, {"progress": progress}, applies=False)
+        return NotJudged(NotJudgedReason.NOT_IN_TRANSACTIONS, {"progress": progress}, applies=False)
     in_brokers = trial_context.settings.in_offsets_log
     if (instead := _judged_elsewhere(invariant.name, trial_context, seen)) is not None:
         return NotJudged(instead, applies=False)
     if invariant.name in ABSORBED and _absorbed(trial_context, seen):
-        return NotJudged(Unjudged.IN_A_TABLE, applies=ABSORBED[invariant.name], partly=True)
+        return NotJudged(NotJudgedReason.IN_A_TABLE, applies=ABSORBED[invariant.name], partly=True)
     for need in sorted(invariant.needs):
         missing = NEEDS[need](trial_context, seen)
         if missing is not None and need in ("ids", "effects"):
@@ -59,13 +59,13 @@ def missing_evidence(invariant: Invariant, trial_context: TrialContext, seen: Se
     return None
 
 
-def partly_missing(invariant: Invariant, trial_context: TrialContext) -> PartlyUnjudged | None:
+def partly_missing(invariant: Invariant, trial_context: TrialContext) -> PartlyNotJudged | None:
     """Returns which part of what an invariant looks for cannot be judged, and why; None where all of it is."""
     if invariant.name != "corrupt" or not trial_context.sink_seen:
         return None
     if trial_context.settings.body != "value":
-        return PartlyUnjudged.BODIES_UNDECLARED
-    return None if trial_context.bodies_compared else PartlyUnjudged.BODIES_NOT_COMPARED
+        return PartlyNotJudged.BODIES_UNDECLARED
+    return None if trial_context.bodies_compared else PartlyNotJudged.BODIES_NOT_COMPARED
 
 
 def _absorbed(trial_context: TrialContext, seen: Seen) -> bool:
@@ -73,7 +73,7 @@ def _absorbed(trial_context: TrialContext, seen: Seen) -> bool:
     return trial_context.settings.sink == "postgres" and not (seen.delivered or seen.processed)
 
 
-def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> Unjudged | None:
+def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> NotJudgedReason | None:
     """Returns why an anomaly cannot be seen of this consumer, and need not be: another one decides what is claimed."""
     if name not in ELSEWHERE or seen.delivered or seen.processed or not trial_context.incarnations:
         return None  # where no member was started here (an audit), nothing of theirs was heard
@@ -85,8 +85,8 @@ def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> Unj
 
 def _records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.control_read != "complete":
-        return NotJudged(Unjudged.CONTROL_READ, {"state": trial_context.control_read or "missing"})
-    return None if seen.records else NotJudged(Unjudged.NO_RECORDS)
+        return NotJudged(NotJudgedReason.CONTROL_READ, {"state": trial_context.control_read or "missing"})
+    return None if seen.records else NotJudged(NotJudgedReason.NO_RECORDS)
 
 
 def _handled(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -95,8 +95,8 @@ def _handled(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
         return unread
     declared = settings.events not in (None, "none") or settings.has_sink
     if not declared and settings.events is not None:
-        return NotJudged(Unjudged.NO_SINK)
-    return None if declared or seen.processed or seen.effects else NotJudged(Unjudged.NOTHING_TELLS)
+        return NotJudged(NotJudgedReason.NO_SINK)
+    return None if declared or seen.processed or seen.effects else NotJudged(NotJudgedReason.NOTHING_TELLS)
 
 
 def _claims_effects(trial_context: TrialContext) -> bool:
@@ -105,41 +105,41 @@ def _claims_effects(trial_context: TrialContext) -> bool:
 
 
 def _sends(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return None if trial_context.sends else NotJudged(Unjudged.NO_SENDS)
+    return None if trial_context.sends else NotJudged(NotJudgedReason.NO_SENDS)
 
 
 def _ids(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     told = trial_context.ids_told or trial_context.sink_seen
-    return None if told else NotJudged(Unjudged.NO_IDS)
+    return None if told else NotJudged(NotJudgedReason.NO_IDS)
 
 
 def _effects(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.sink_is_read and (unread := _witness(trial_context, "sink")):
         return unread
-    return None if trial_context.sink_seen else NotJudged(Unjudged.NO_EFFECT)
+    return None if trial_context.sink_seen else NotJudged(NotJudgedReason.NO_EFFECT)
 
 
 def _row_states(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.effects != "state":
-        return NotJudged(Unjudged.NO_STATES)
-    return None if trial_context.rows_told else NotJudged(Unjudged.ROWS_UNKNOWN)
+        return NotJudged(NotJudgedReason.NO_STATES)
+    return None if trial_context.rows_told else NotJudged(NotJudgedReason.ROWS_UNKNOWN)
 
 
-def _own_word(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+def _member_lines(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.events == "none":
-        return NotJudged(Unjudged.NO_EVENTS)
-    return None if seen.delivered or seen.processed else NotJudged(Unjudged.NONE_DELIVERED)
+        return NotJudged(NotJudgedReason.NO_EVENTS)
+    return None if seen.delivered or seen.processed else NotJudged(NotJudgedReason.NONE_DELIVERED)
 
 
 def _by_effects(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """Why effects do not show the work; None where they do: the sink was read whole, and heard of something."""
     if not trial_context.incarnations:
-        return NotJudged(Unjudged.NO_EVENTS)
+        return NotJudged(NotJudgedReason.NO_EVENTS)
     if trial_context.settings.events not in (None, "none") and trial_context.settings.sink in (None, "none"):
-        return NotJudged(Unjudged.NONE_DELIVERED)
+        return NotJudged(NotJudgedReason.NONE_DELIVERED)
     if trial_context.settings.silent:
-        return NotJudged(Unjudged.NO_SINK)
-    return _effects(trial_context, seen) or (None if seen.effects else NotJudged(Unjudged.NO_EFFECT_OF_RECORDS))
+        return NotJudged(NotJudgedReason.NO_SINK)
+    return _effects(trial_context, seen) or (None if seen.effects else NotJudged(NotJudgedReason.NO_EFFECT_OF_RECORDS))
 
 
 def _work(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -169,7 +169,7 @@ def _ownership_epochs(trial_context: TrialContext, seen: Seen) -> NotJudged | No
     if not unknown:
         return None
     names = ", ".join(sorted(trial_context.members[member] for member in unknown))
-    return NotJudged(Unjudged.PARTITIONS_UNKNOWN, {"names": names})
+    return NotJudged(NotJudgedReason.PARTITIONS_UNKNOWN, {"names": names})
 
 
 def _handler_starts(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -181,9 +181,9 @@ def _handler_starts(trial_context: TrialContext, seen: Seen) -> NotJudged | None
     }
     if ends_only:
         names = ", ".join(sorted(trial_context.members[member] for member in ends_only))
-        return NotJudged(Unjudged.BEGINNINGS_UNKNOWN, {"names": names})
+        return NotJudged(NotJudgedReason.BEGINNINGS_UNKNOWN, {"names": names})
     if trial_context.incarnations and not any(incarnation.completes for incarnation in trial_context.incarnations):
-        return NotJudged(Unjudged.ENDS_UNKNOWN)
+        return NotJudged(NotJudgedReason.ENDS_UNKNOWN)
     return None
 
 
@@ -204,33 +204,33 @@ def _commit_times(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if not vague:
         return None
     names = ", ".join(sorted(vague))
-    return NotJudged(Unjudged.COMMIT_TIMES_UNKNOWN, {"names": names})
+    return NotJudged(NotJudgedReason.COMMIT_TIMES_UNKNOWN, {"names": names})
 
 
 def _turns(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """Since when a record could be read, when its member asked for it, and when it had nothing else in hand."""
     if trial_context.settings.progress == "transaction":
-        return NotJudged(Unjudged.IN_HAND_IN_TRANSACTION)
+        return NotJudged(NotJudgedReason.IN_HAND_IN_TRANSACTION)
     if trial_context.aborted_records:
-        return NotJudged(Unjudged.READABLE_UNKNOWN)
+        return NotJudged(NotJudgedReason.READABLE_UNKNOWN)
     unseen = _log_ends(trial_context, seen) or _requests(trial_context, seen) or _handler_starts(trial_context, seen)
-    return unseen or (None if trial_context.fetching else NotJudged(Unjudged.NO_FETCHES))
+    return unseen or (None if trial_context.fetching else NotJudged(NotJudgedReason.NO_FETCHES))
 
 
 def _partitions_added(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return None if trial_context.partitions_added else NotJudged(Unjudged.NO_PARTITIONS_ADDED)
+    return None if trial_context.partitions_added else NotJudged(NotJudgedReason.NO_PARTITIONS_ADDED)
 
 
 def _moved_keys(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """Where partitions were added a key must have moved: without that nothing was tried."""
     unmoved = trial_context.partitions_added and trial_context.sends and not trial_context.moved_sends
-    return NotJudged(Unjudged.NO_KEY_MOVED) if unmoved else None
+    return NotJudged(NotJudgedReason.NO_KEY_MOVED) if unmoved else None
 
 
 def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     workers = [incarnation for incarnation in trial_context.incarnations if incarnation.works]
     told = not workers or any(incarnation.assigns for incarnation in workers)
-    return None if told else NotJudged(Unjudged.NO_CALLBACKS)
+    return None if told else NotJudged(NotJudgedReason.NO_CALLBACKS)
 
 
 def _offsets_log(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -240,7 +240,7 @@ def _offsets_log(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 def _requests(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     brokers = [name for name in trial_context.counts if name.startswith("requests-")]
     if not brokers:
-        return NotJudged(Unjudged.NO_REQUEST_LOG)
+        return NotJudged(NotJudgedReason.NO_REQUEST_LOG)
     return next((missing for name in brokers if (missing := _witness(trial_context, name))), None)
 
 
@@ -249,59 +249,61 @@ def _log_ends(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 
 
 def _snapshot(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return None if trial_context.snapshot_ns is not None else NotJudged(Unjudged.NO_SNAPSHOT)
+    return None if trial_context.snapshot_ns is not None else NotJudged(NotJudgedReason.NO_SNAPSHOT)
 
 
 def _processes(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return None if trial_context.incarnations else NotJudged(Unjudged.NO_PROCESS)
+    return None if trial_context.incarnations else NotJudged(NotJudgedReason.NO_PROCESS)
 
 
 def _exits(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     exits = [incarnation for incarnation in trial_context.incarnations if incarnation.exited_seq is not None]
     told = all(incarnation.asked is not None for incarnation in exits)
-    return None if told else NotJudged(Unjudged.EXITS_UNKNOWN)
+    return None if told else NotJudged(NotJudgedReason.EXITS_UNKNOWN)
 
 
 def _memory_limit(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return NotJudged(Unjudged.NO_MEMORY_LIMIT) if trial_context.settings.memory_max_bytes is None else None
+    return NotJudged(NotJudgedReason.NO_MEMORY_LIMIT) if trial_context.settings.memory_max_bytes is None else None
 
 
 def _samples(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return None if trial_context.peaks else NotJudged(Unjudged.NO_SAMPLES)
+    return None if trial_context.peaks else NotJudged(NotJudgedReason.NO_SAMPLES)
 
 
 def _oom_counter(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    return None if trial_context.oom_read else NotJudged(Unjudged.OOM_NOT_COUNTED)
+    return None if trial_context.oom_read else NotJudged(NotJudgedReason.OOM_NOT_COUNTED)
 
 
 def _group_log(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    none = None if trial_context.epochs else NotJudged(Unjudged.NO_EPOCHS)
+    none = None if trial_context.epochs else NotJudged(NotJudgedReason.NO_EPOCHS)
     return _witness(trial_context, "offsets") or none
 
 
 def _aborted_records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    none = NotJudged(Unjudged.NONE_ABORTED)
+    none = NotJudged(NotJudgedReason.NONE_ABORTED)
     return None if trial_context.aborted_records else none
 
 
 def _outputs(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    none = None if trial_context.outputs_ended else NotJudged(Unjudged.NO_OUTPUTS)
+    none = None if trial_context.outputs_ended else NotJudged(NotJudgedReason.NO_OUTPUTS)
     return none or _witness(trial_context, "transactions")
 
 
 def _witness(trial_context: TrialContext, name: str) -> NotJudged | None:
     state = trial_context.witnesses.get(name)
     if name not in trial_context.counts:
-        return NotJudged(Unjudged.WITNESS_EMPTY, {"witness": name})
+        return NotJudged(NotJudgedReason.WITNESS_EMPTY, {"witness": name})
     if state == "complete":
         return None
-    return NotJudged(Unjudged.WITNESS_INCOMPLETE, {"witness": name, "state": state or "not known to be complete"})
+    return NotJudged(
+        NotJudgedReason.WITNESS_INCOMPLETE, {"witness": name, "state": state or "not known to be complete"}
+    )
 
 
 NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "records": _records,
     "handled": _handled,
-    "own word": _own_word,
+    "own word": _member_lines,
     "work": _work,
     "moves": _moves,
     "ownership epochs": _ownership_epochs,
@@ -337,5 +339,5 @@ MAY_LACK = (
     "exits",
     "oom counter",
     "aborted records",
-)  # where these are not there, no claim stays open for it
+)  # where these are not there, no claim stays undecided for it
 PARTLY = ("ownership epochs", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.busy_intervals import BUSY_INTERVALS, busy_intervals
-from kafka_trial.invariants.head_of_line import HOLDINGS, IDLE_WAITS, LAGS, holdings, idle_waits, lags
+from kafka_trial.invariants.head_of_line import IDLE_WAITS, LAGS, OWNERSHIP_SPANS, idle_waits, lags, ownership_spans
 from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
 from kafka_trial.invariants.moved_keys import MOVES, moves
+from kafka_trial.invariants.occupied_intervals import OCCUPIED_INTERVALS, occupied_intervals
 from kafka_trial.invariants.rows import NUMBERS
 from kafka_trial.invariants.starvation import WAITS, WORKED, waits, worked
 from kafka_trial.invariants.summaries import summaries
@@ -36,8 +36,8 @@ GATHERED: Mapping[str, tuple[str, Sequence[str], Callable[[Batch], Table]]] = {
     "worked": ("starved-partition", WORKED, worked),
     "idle_waits": ("head-of-line-blocking", IDLE_WAITS, idle_waits),
     "lags": ("head-of-line-blocking", LAGS, lags),
-    "holdings": ("head-of-line-blocking", HOLDINGS, holdings),
-    "busy": ("head-of-line-blocking", BUSY_INTERVALS, busy_intervals),
+    "ownership_spans": ("head-of-line-blocking", OWNERSHIP_SPANS, ownership_spans),
+    "occupied": ("head-of-line-blocking", OCCUPIED_INTERVALS, occupied_intervals),
     "moves": ("reordered-across-partitions", MOVES, moves),
 }
 

@@ -81,7 +81,7 @@ REQUEST_KINDS = {
     "TXNOFFSETCOMMIT": Kind.COMMIT_REQUEST,
     "OFFSETFETCH": Kind.OFFSET_FETCH_ANSWER,
 }
-TOLD_BY = {"assigns": tuple(ENTRY_KINDS), "delivers": ("delivered",), "completes": ("processed",)}
+LINES_THAT_TELL = {"assigns": tuple(ENTRY_KINDS), "delivers": ("delivered",), "completes": ("processed",)}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
 POSITIONED = (
@@ -213,9 +213,9 @@ class FileReader:
         self.builder.told.take(self.builder, self.source, block, columns, columns["time_ns"])
         session_ms = self.builder.told.longest_session_ms()
         self.builder.heartbeat_runs.take(self.builder, self.source, columns, longest_session_ms=session_ms)
-        self._take_own_word(columns)
+        self._take_lines(columns)
 
-    def _take_own_word(self, columns: Columns) -> None:
+    def _take_lines(self, columns: Columns) -> None:
         """Notes when the member last worked, whether it tells of its commit requests, and its refusals of nothing."""
         incarnation = self.builder.incarnation(self.source)
         commits = columns.rows_of("commit")
@@ -226,7 +226,7 @@ class FileReader:
         if incarnation is None:
             return
         incarnation["invokes"] = incarnation.get("invokes", False) or bool((outcomes == 1).any())
-        for name, kinds in TOLD_BY.items():
+        for name, kinds in LINES_THAT_TELL.items():
             incarnation[name] = incarnation.get(name, False) or bool(len(columns.rows_of(*kinds)))
         worked = columns.rows_of("delivered", "processed")
         if len(worked):
@@ -297,7 +297,7 @@ class FileReader:
         return [made_rows(UNREADABLE_LINES, self.source, slice=slices, **about)]
 
     def _sent_later(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
-        """Returns a row for each line of a member about a record that was sent only after the line had been heard."""
+        """Returns a row for each line of a member about a record that was sent only after the line had been read."""
         rows = columns.rows_of("delivered", "processed")
         if not len(rows):
             return []

@@ -25,7 +25,7 @@ from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
-from kafka_trial.judge.bad_lines import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
+from kafka_trial.judge.bad_lines import COMMITS, PARTITIONS, RECORDS, is_undecided, why_undecided, without_line
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.coverage import WORK
@@ -41,10 +41,10 @@ from kafka_trial.judge.judgement import (
     MemberCoverage,
     SliceCoverage,
 )
+from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason
 from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
 from kafka_trial.judge.spark_session import session, stays_here, warm_session
-from kafka_trial.judge.unjudged import NotJudged, Unjudged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +99,7 @@ def judge_events(
     """Returns the judgement on events in memory, without Spark: the same rows and the same invariants.
 
     Not `gated`: every invariant says what it finds, whether or not the evidence it needs is there. `only`: of the
-    invariants that look at slices only the one of that name is asked, for whoever wants to hear no other.
+    invariants that look at slices only the one of that name is asked, for whoever wants no other.
     """
     from kafka_trial.judge.in_memory_history import rows_of_lines
 
@@ -130,9 +130,9 @@ def judgement_of(
                 gathered.take_of_group(one.name, one.judge(group))
             except Exception as error:  # noqa: BLE001 - whatever broke makes that one not judged, by name
                 crashed[one.name] = f"{type(error).__name__}: {error}"
-    if group.unsettled is not None:
-        gathered.leave_open([one.name for one in list_invariants() if one.settled], group.unsettled)
-    gathered.leave_open_what_lines_may_have_said()
+    if group.why_end_undecided is not None:
+        gathered.leave_undecided([one.name for one in list_invariants() if one.of_the_end], group.why_end_undecided)
+    gathered.leave_undecided_what_lines_may_have_said()
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -176,20 +176,20 @@ class _Gathered:
         for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
 
-    def leave_open(self, names: Iterable[str], reason: str) -> None:
+    def leave_undecided(self, names: Iterable[str], reason: str) -> None:
         """Makes everything found under these names cases that could not be decided."""
         for name in names:
             self._anomalies.pop(name, None)
             if found := self._counts.pop(name, 0):
                 self._undecided[name][reason] += found
 
-    def leave_open_what_lines_may_have_said(self) -> None:
+    def leave_undecided_what_lines_may_have_said(self) -> None:
         """Makes what was found for want of a line cases that could not be decided, where lines could not be read."""
-        reason = left_open(self._anomalies, self._counts, self._trial_context)
+        reason = why_undecided(self._anomalies, self._counts, self._trial_context)
         missing = without_line(self._anomalies)
         for name in (*RECORDS, *COMMITS, *PARTITIONS) if reason else ():
             instances = self._anomalies.pop(name, [])
-            self._anomalies[name] = [one for one in instances if not is_open(one, missing)]
+            self._anomalies[name] = [one for one in instances if not is_undecided(one, missing)]
             gone = len(instances) - len(self._anomalies[name])
             self._counts[name] -= gone
             self._undecided[name][reason] += gone
@@ -198,13 +198,13 @@ class _Gathered:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
         name = invariant.name
         broken = next((crashed[key] for key in (name, invariant.family) if key in crashed), None)
-        missing = NotJudged(Unjudged.CRASHED, {"error": broken}) if broken else None
+        missing = NotJudged(NotJudgedReason.CRASHED, {"error": broken}) if broken else None
         if missing is None and seen is not None:
             missing = missing_evidence(invariant, self._trial_context, seen)
         if missing is not None and not (missing.partly and self._anomalies[name]):
             return Finding(name, invariant.family, not_judged=missing)
-        open_cases = Counter(self._undecided[name]) + Counter([missing.because] if missing is not None else [])
-        undecided = {reason: count for reason, count in sorted(open_cases.items()) if count}
+        cases = Counter(self._undecided[name]) + Counter([missing.because] if missing is not None else [])
+        undecided = {reason: count for reason, count in sorted(cases.items()) if count}
         instances = tuple(sorted(self._anomalies[name], key=_in_order))
         partly = partly_missing(invariant, self._trial_context) if seen is not None else None
         return Finding(name, invariant.family, instances, self._counts[name], undecided, partly=partly)

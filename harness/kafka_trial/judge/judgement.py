@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.judge.unjudged import NotJudged, PartlyUnjudged
+from kafka_trial.judge.not_judged import NotJudged, PartlyNotJudged
 
 SERIES = pa.schema(
     [
@@ -40,7 +40,7 @@ class Finding:
     count: int = 0
     undecided: Mapping[str, int] = field(default_factory=dict)
     not_judged: NotJudged | None = None
-    partly: PartlyUnjudged | None = None
+    partly: PartlyNotJudged | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.columns import Columns
     from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
-OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
+LINE_KINDS = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 
 
 class OwnTimes:
@@ -48,7 +48,7 @@ class OwnTimes:
         told = wall_ns != NONE
         own_ns = self._believed(wall_ns, time_ns, since_ns) if told.any() else np.full(len(wall_ns), NONE)
         self._false += columns["seq"][told & (own_ns == NONE)].tolist()
-        said = columns.is_kind(*OWN_WORD)
+        said = columns.is_kind(*LINE_KINDS)
         self._timed |= bool((said & (own_ns != NONE)).any())
         self._untimed |= bool((said & (own_ns == NONE)).any())
         return own_ns, since_ns

@@ -25,7 +25,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
-from kafka_trial.judge.spark_session import failures_told
+from kafka_trial.judge.spark_session import spark_failures_named
 
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
@@ -46,7 +46,7 @@ def find_on_spark(
         a batch
             holds, or a task failed as often as Spark tries it: the rows cannot be read there, a worker was killed.
     """
-    with failures_told(f"Spark could not judge the slice rows in {rows.path.parent}"):
+    with spark_failures_named(f"Spark could not judge the slice rows in {rows.path.parent}"):
         return found_frame(spark, rows, trial_context, partitions=partitions).toArrow()
 
 

@@ -27,7 +27,7 @@ from kafka_trial.judge.cache import CONTEXT, SliceRows, cached_rows, know_checks
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.group_answers import telling
 from kafka_trial.judge.lines import SPLIT_BYTES, Block, LineStats, checked, read_split, splits_of
-from kafka_trial.judge.spark_session import failures_told
+from kafka_trial.judge.spark_session import spark_failures_named
 from kafka_trial.judge.trial_context_builder import TAKERS
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _each(spark: SparkSession, items: Sequence[Split] | Sequence[Path], work: Ca
     Raises:
         UnjudgeableError: a task failed as often as Spark tries it.
     """
-    with failures_told("an executor could not read the history"):
+    with spark_failures_named("an executor could not read the history"):
         found: list[Told] = spark.sparkContext.parallelize(items, max(1, len(items))).map(work).collect()
         return found
 

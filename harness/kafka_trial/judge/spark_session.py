@@ -79,7 +79,7 @@ def _thread_group() -> ThreadGroup:
 
 
 @contextmanager
-def failures_told(what: str) -> Iterator[None]:
+def spark_failures_named(what: str) -> Iterator[None]:
     """Has the failure of a Spark task, or of its plan, end in one sentence: `what`, and what was raised there.
 
     Raises:

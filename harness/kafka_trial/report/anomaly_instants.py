@@ -151,7 +151,7 @@ class _Lines:
         self.texts: dict[str, str] = {}
         if not told:
             return
-        holders = _holders(line_index(folder).stretches, {*told, *timed})
+        holders = _with_their_names(line_index(folder).stretches, {*told, *timed})
         wanted = {*told, *timed}
         seqs = {seq for _, seq in map(_parts, wanted)}
         for number, (stretch, names) in enumerate(holders):
@@ -167,7 +167,7 @@ class _Lines:
             self.texts[event.name] = writer + in_words(event)
 
 
-def _holders(stretches: Sequence[Stretch], names: set[str]) -> list[tuple[Stretch, list[str]]]:
+def _with_their_names(stretches: Sequence[Stretch], names: set[str]) -> list[tuple[Stretch, list[str]]]:
     """Returns the stretches that hold some of the events, each with their names."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for source, number in map(_parts, names):

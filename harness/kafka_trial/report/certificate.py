@@ -99,7 +99,7 @@ class Certificate:
         return not_judged_by_reason(row for trial in self.trials.values() for row in trial.not_judged)
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Counts its trials in one sentence."""
         counts = [
             f"{count} {word}"

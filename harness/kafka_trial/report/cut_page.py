@@ -92,7 +92,7 @@ class Matrix:
         return list(dict.fromkeys(action for _, _, action in self.cells))
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Counts its cells in one sentence."""
         words = ("fail", "unknown", "pass", NOT_REACHED, NOT_TRIED)
         counted = ", ".join(f"{self.count(word)} {word}" for word in words if self.count(word))
@@ -101,7 +101,7 @@ class Matrix:
 
 def matrix_text(matrix: Matrix) -> str:
     """Returns the matrix for a terminal, then every cell that did not pass with what was found there."""
-    lines = [matrix.told, ""]
+    lines = [matrix.in_words, ""]
     lines.append(f"{'':24}{'':10}" + "".join(f"{action:>9}" for action in matrix.actions))
     before = ""
     for api, where, words in matrix.table:

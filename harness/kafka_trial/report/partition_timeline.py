@@ -17,7 +17,7 @@ from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
 from kafka_trial.invariants.kernels import Array, Ints, exactly, first_of, joined, picked
-from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.record_ages import committed_age_ns, handled_age_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -99,7 +99,7 @@ def _handler_runs(batch: Batch) -> Table:
     told, else the completion alone; where no completion was told at all, the effects."""
     names = ("slice", "source", "offset", "start_ns", "end_ns")
     runs = finished_handlers(batch)
-    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
+    done = member_lines(batch).take(member_lines(batch)["kind"] == Kind.PROCESSED)
     if not len(done):
         done = batch.of(Kind.EFFECT)
         member = done["member"]

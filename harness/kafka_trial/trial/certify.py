@@ -111,7 +111,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     old = read_certificate(file)
     for what, mine, theirs in (
         ("consumer", new.consumer["digest"], old.consumer["digest"]),
-        (_images_told(new, old), new.consumer.get("image"), old.consumer.get("image")),
+        (_images_in_words(new, old), new.consumer.get("image"), old.consumer.get("image")),
         ("kafka-trial", new.harness_digest, old.harness_digest),
     ):
         if mine != theirs:
@@ -124,7 +124,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     return replace(new, trials=standing)
 
 
-def _images_told(new: Certificate, old: Certificate) -> str:
+def _images_in_words(new: Certificate, old: Certificate) -> str:
     """Returns the word "image" with that of an old certificate and the one that is asked for now."""
     return f"image ({_image_of(old)}; now asked for: {_image_of(new)})"
 

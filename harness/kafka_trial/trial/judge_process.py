@@ -62,7 +62,7 @@ class JudgeProcess:
         self._rpc.close()
 
 
-def judging_told(folder: RunFolder) -> str:
+def judging_in_words(folder: RunFolder) -> str:
     """Returns what judging a run is about to do, and how long that takes at least, by the size of its history.
 
     At most nobody knows: a judge that has not warmed up, or a busy machine, can take many times that.

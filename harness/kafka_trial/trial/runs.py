@@ -66,7 +66,7 @@ def find_scenario(given: str) -> Scenario:
     return registry.find_scenario(given)
 
 
-def consumer_told(given: str) -> str | None:
+def consumer_in_words(given: str) -> str | None:
     """Returns the line that says which file was taken where a folder was given; None where a file or a name was."""
     return f"consumer {registry.find_consumer(given)} (of the folder {given})" if Path(given).is_dir() else None
 
@@ -186,7 +186,7 @@ def demonstrate(
     return Demonstration(*trials)
 
 
-def demonstration_told(demonstration: Demonstration) -> str:
+def demonstration_in_words(demonstration: Demonstration) -> str:
     """Returns both reports and one closing sentence."""
     parts = [demonstration.sound.text, "", demonstration.faulty.text, ""]
     verdicts = f"sound: {demonstration.sound.verdict.verdict}, faulty: {demonstration.faulty.verdict.verdict}"

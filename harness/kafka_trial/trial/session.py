@@ -28,7 +28,7 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.report.text import last_lines, text_report
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.judge_process import JudgeProcess, judging_told
+from kafka_trial.trial.judge_process import JudgeProcess, judging_in_words
 from kafka_trial.trial.run import run_trial
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.trial.stall_prevention import frozen_heap, preferred
@@ -229,7 +229,7 @@ class Session:
         if self._judge is None:
             self._judge = self._start_judge()
         began_s = time.monotonic()
-        self.console.phase("check", judging_told(folder))
+        self.console.phase("check", judging_in_words(folder))
         return self._judge.check(
             folder, meanwhile=lambda: self.console.progress(f"{time.monotonic() - began_s:.0f} s so far")
         )

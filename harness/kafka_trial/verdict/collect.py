@@ -20,7 +20,7 @@ from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
-from kafka_trial.judge.bad_lines import told
+from kafka_trial.judge.bad_lines import lost_events_in_words
 from kafka_trial.verdict.messages import plain
 from kafka_trial.verdict.readiness import working
 from kafka_trial.verdict.unknown_reasons import (
@@ -50,7 +50,7 @@ def collect(
     )
     failed = said.get("consumer_failure", [])
     at_work = working(failed, trial_context, partitions=scope.partitions)
-    told_elsewhere = told_with_proof(judgement) | {("never-assigned", name) for name in at_work}
+    told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
@@ -60,7 +60,7 @@ def collect(
         gaps=tuple(
             coverage_gaps(coverage, _with_added(scope, trial_context.partitions), silent=trial_context.settings.silent)
             + faults_without_traffic(coverage, trial_context)
-            + [plain(told(one)) for one in trial_context.lost_events]
+            + [plain(lost_events_in_words(one)) for one in trial_context.lost_events]
         ),
         failures=failures,
         counts=_counts(coverage)
@@ -95,7 +95,7 @@ def _found(finding: Finding) -> AnomalyResult:
         undecided=finding.undecided,
         not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
         applies=finding.not_judged is None or finding.not_judged.applies,
-        unjudged=finding.not_judged.reason if finding.not_judged else None,
+        not_judged_reason=finding.not_judged.reason if finding.not_judged else None,
         partly=finding.partly.value if finding.partly else None,
     )
 
@@ -124,9 +124,9 @@ def _contradictions(trial_context: TrialContext) -> Iterator[str]:
         "session_timeout_s": (settings.session_timeout_s, told.session_timeout_s),
         "poll_interval_s": (settings.poll_interval_s, told.rebalance_timeout_s),
     }
-    for name, (declared, heard) in pairs.items():
-        if name in settings.declared and heard is not None and heard != declared:
-            told_s = f"the brokers were told {_shown(heard)}, which counts"
+    for name, (declared, requested) in pairs.items():
+        if name in settings.declared and requested is not None and requested != declared:
+            told_s = f"the brokers were told {_shown(requested)}, which counts"
             yield f"consumer.toml declares [kafka] {name} = {_shown(declared)}; {told_s}"
 
 
@@ -173,7 +173,7 @@ FAILURE_HELP = {
         "handle the signal named in `[stop]`, and bound everything that its close waits for.",
     ),
 }
-TOLD_BY = {"exited": "crash-loop", "never-stopped": "unbounded-close"}  # of the same member: nothing is told twice
+PROVED_BY = {"exited": "crash-loop", "never-stopped": "unbounded-close"}  # of the same member: nothing is told twice
 Said = Mapping[str, Sequence[Event]]
 
 
@@ -222,9 +222,9 @@ def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
     return number, Fault(str(plan.get("fault", "?")), str(plan.get("resolved") or role), role, bit=False, evidence=told)
 
 
-def told_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
+def failures_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
     """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof."""
-    found = {failure: judgement.findings.get(anomaly) for failure, anomaly in TOLD_BY.items()}
+    found = {failure: judgement.findings.get(anomaly) for failure, anomaly in PROVED_BY.items()}
     return {
         (failure, str(one.attributes.get("member")))
         for failure, finding in found.items()

@@ -30,7 +30,7 @@ from kafka_trial.claim import ACROSS_PARTITIONS, DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
-from kafka_trial.judge.unjudged import Unjudged
+from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
 
@@ -48,7 +48,7 @@ class Tolerated:
 
 
 @dataclass(frozen=True)
-class NotJudged:
+class NotJudgedAnomaly:
     """An anomaly nobody could look for, and why."""
 
     anomaly: str
@@ -68,7 +68,7 @@ class Verdict:
     exit: int
     claim: Claim
     judged: tuple[str, ...]
-    not_judged: tuple[NotJudged, ...]
+    not_judged: tuple[NotJudgedAnomaly, ...]
     violations: tuple[Violation, ...]
     tolerated: tuple[Tolerated, ...]
     counts: Mapping[str, int]
@@ -104,7 +104,7 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         claim=claim,
         judged=tuple(sorted(found.anomaly for found in collected.found if found.not_judged is None)),
         not_judged=tuple(
-            NotJudged(found.anomaly, because)
+            NotJudgedAnomaly(found.anomaly, because)
             for found in sorted(collected.found, key=lambda found: found.anomaly)
             if (because := found.not_judged or found.partly) is not None
         ),
@@ -216,7 +216,7 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
     known = {found.anomaly for found in collected.found}
     never = [name for name in needed(claim) if name not in known]
-    reasons = {**by_reason, **({Unjudged.NOT_LOOKED_FOR.value: never} if never else {})}
+    reasons = {**by_reason, **({NotJudgedReason.NOT_LOOKED_FOR.value: never} if never else {})}
     return [f"claimed but not judged: {', '.join(names)}: {because}" for because, names in reasons.items()]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.judge import Coverage, Judgement, SliceCoverage
     from kafka_trial.verdict.verdict_input import Scope
 
-STOOD_STILL_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
+HARNESS_STALLED_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
 READ_MEDIAN, READ_WORST = "lines read within ms, median", "lines read within ms, worst"
 MS = 1_000_000
 WITNESSES = ("offsets", "observer", "requests-", "transactions")
@@ -61,11 +61,11 @@ def _clock_jumps(trial_context: TrialContext) -> list[str]:
 
 
 def _harness_stalls(trial_context: TrialContext) -> list[str]:
-    """Nothing is concluded from the order in which things were heard around a harness stall: there must not be many."""
+    """Nothing is concluded from the order in which things were read around a harness stall: there must not be many."""
     read_ns = [read_ns for _, read_ns in trial_context.clocks]
     stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in trial_context.harness_stalls)
     whole_ns = max(read_ns, default=0) - min(read_ns, default=0)
-    if stood_ns <= whole_ns * STOOD_STILL_SHARE or len(read_ns) < 2:
+    if stood_ns <= whole_ns * HARNESS_STALLED_SHARE or len(read_ns) < 2:
         return []
     return [
         f"the harness stood still for {stood_ns / 1e9:.1f} s of {whole_ns / 1e9:.1f} s: "

@@ -14,7 +14,7 @@ from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.judge.unjudged import Unjudged
+from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.scenario import Limits, Topic
 from kafka_trial.verdict.messages import plain
 
@@ -24,10 +24,10 @@ class AnomalyResult:
     """All the judge says of one anomaly's name.
 
     `undecided` counts the cases that could not be decided, by reason. `not_judged` says why it was not judged at all,
-    `unjudged` which of the judge's reasons that is (None: another's). `applies` is False where the rule is not about
-    this consumer (its progress is not in Kafka): not judged, not missed.
-    The judge keeps examples of every combination of deciding attributes; `more` is how many it counted beyond them.
-    `partly` says which part of it was not judged, and why.
+    `not_judged_reason` which of the judge's reasons that is (None: another's). `applies` is False where the rule is
+    not about this consumer (its progress is not in Kafka): not judged, not missed. The judge keeps examples of every
+    combination of deciding attributes; `more` is how many it counted beyond them. `partly` says which part of it was
+    not judged, and why.
     """
 
     anomaly: str
@@ -35,7 +35,7 @@ class AnomalyResult:
     more: int = 0
     undecided: Mapping[str, int] = field(default_factory=dict)
     not_judged: str | None = None
-    unjudged: Unjudged | None = None
+    not_judged_reason: NotJudgedReason | None = None
     applies: bool = True
     partly: str | None = None
 

@@ -27,7 +27,7 @@ from lab.calibration.source_digests import SAME
 
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
-QUIET_SCENARIOS = ("control", "member-killed", "rebalance-storm")  # enough to see a sound silent consumer accused
+SILENT_SCENARIOS = ("control", "member-killed", "rebalance-storm")  # enough to see a sound silent consumer accused
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
             if suites := registry.unusual_suites(name):
                 yield from (Attempt(name, suite, seed=seed) for suite in suites)
             elif header is None:
-                scenarios = QUIET_SCENARIOS if registry.is_silent(name) else registry.scenarios()
+                scenarios = SILENT_SCENARIOS if registry.is_silent(name) else registry.scenarios()
                 yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
             elif header.sound:
                 yield Attempt(name, header.suite, seed=seed)

@@ -10,15 +10,15 @@ from collections.abc import Collection, Sequence
 
 from kafka_trial.consumers.spec import EvidenceGiven
 from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.judge.unjudged import Unjudged
+from kafka_trial.judge.not_judged import NotJudgedReason
 from lab.calibration.fixture_header import FixtureHeader
 
 LEVELS = ("none", "sink", "events")  # each has what those before it have
 # Ends of reasons; the first two were said before effects told of the order, and before the sink was named.
 SILENCE = (
-    f": {Unjudged.NO_EVENTS}",
-    f": {Unjudged.NOTHING_TELLS}: {Unjudged.NO_EVENTS} and has no sink",
-    f": {Unjudged.NO_SINK}",
+    f": {NotJudgedReason.NO_EVENTS}",
+    f": {NotJudgedReason.NOTHING_TELLS}: {NotJudgedReason.NO_EVENTS} and has no sink",
+    f": {NotJudgedReason.NO_SINK}",
 )
 
 

@@ -194,7 +194,7 @@ def try_missing(
             append_row(file, row)
             if isinstance(outcome, Trialed) and row.cell in DRAWN:
                 append_timeline(timeline_row(outcome.folder, case=CASE, cell=row.cell, seed=row.seed, anomaly=BLOCKED))
-            say(f"{number}/{len(asked)} {told(row)}")
+            say(f"{number}/{len(asked)} {row_in_words(row)}")
 
 
 def prediction(cell: BlockingTurnsCell) -> tuple[float | None, float | None]:
@@ -239,7 +239,7 @@ def row_of(
     )
 
 
-def told(row: BlockingTurnsRow) -> str:
+def row_in_words(row: BlockingTurnsRow) -> str:
     """Says what came of a trial, in a line."""
     rate = "no rate" if row.figures.rate_per_s is None else f"{row.figures.rate_per_s:.2f}/s"
     against = "" if row.ratio is None else f" ({row.ratio:.2f} of what was predicted)"

@@ -50,7 +50,7 @@ def try_missing(
                 row = row_of(asked[request], seed, outcome)
                 if row.verdict != NOT_BEGUN:  # it is tried when the campaign goes on
                     append_row(file, row)
-                say(f"seed {seed}, {ended}/{len(asked)} {told(row)}")
+                say(f"seed {seed}, {ended}/{len(asked)} {row_in_words(row)}")
 
 
 def try_again(cell: Cell, seed: int) -> str:
@@ -59,7 +59,7 @@ def try_again(cell: Cell, seed: int) -> str:
         ((_, outcome),) = session.try_many([request_of(cell, seed)])
         if isinstance(outcome, KafkaTrialError):
             raise outcome
-        return f"{outcome.text}\n{told(row_of(cell, seed, outcome, keep=True))}"
+        return f"{outcome.text}\n{row_in_words(row_of(cell, seed, outcome, keep=True))}"
 
 
 def missing(cells: Sequence[Cell], rows: Sequence[CrashRow], seed: int) -> list[Cell]:
@@ -103,7 +103,7 @@ def row_of(cell: Cell, seed: int, outcome: Trialed | KafkaTrialError, *, keep: b
     return row
 
 
-def told(row: CrashRow) -> str:
+def row_in_words(row: CrashRow) -> str:
     """Says what came of a trial, in a line."""
     where = row.proof.point or f"not reached: {row.proof.because}"
     against = "".join(f"; CONTRADICTION: {one}" for one in row.contradictions) if row.reached else ""

@@ -231,7 +231,7 @@ class _AtKill:
     waiting: int  # records without effect and commit
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         there = all(self.positions.get(partition, 0) >= position for partition, position in self.open_commit.items())
         return "" if not self.open_commit else "yes" if there else "no"
 
@@ -252,7 +252,7 @@ def _judged(history: _History, victim: Event, place: Place) -> Proof:
     keys = Counter(sent[at].key for at in left)
     at_kill = _AtKill(positions, history.open_commit(victim.source), history.left_open(victim, until_ns), len(waiting))
     proof = Proof(
-        *("", "", victim.source.removeprefix("consumer-"), len(left), len(past - done), at_kill.told),
+        *("", "", victim.source.removeprefix("consumer-"), len(left), len(past - done), at_kill.in_words),
         of_one_key=sum(count for count in keys.values() if count > 1),
     )
     began = history.last_delivered(victim.source) if asked else None

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from lab.naive.told import COMMITS, FENCING, TOLERANCE_NS, api, error_of, fault_kind, sent_ns
+from lab.naive.responses import COMMITS, FENCING, TOLERANCE_NS, api, error_of, fault_kind, sent_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work

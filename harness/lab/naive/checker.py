@@ -27,14 +27,14 @@ from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
+from lab.naive import responses as naive_responses
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import states as naive_states
-from lab.naive import told as naive_told
 
 SECOND_NS = 1_000_000_000
 TOLERANCE_NS = 500_000_000  # between sources, where nobody measured how late a line was read
 CALLBACKS = ("assigned", "revoked", "lost")
-OWN_WORD = (*CALLBACKS, "delivered", "processed", "commit")
+LINE_KINDS = (*CALLBACKS, "delivered", "processed", "commit")
 BUFFERED = "lines come when a buffer is full and bear no times, there is no sink, and no line asks for the commit"
 CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
 PROBED_EVERY_NS = 25_000_000  # between two stamps of the probe that measures a reader
@@ -227,7 +227,7 @@ class Owning:
 
 
 @dataclass(frozen=True)
-class OwnWord:
+class RefusalLine:
     """A member's own word of a commit that was refused, as the brokers show."""
 
     event: Event
@@ -242,7 +242,7 @@ class Loss:
     time_ns: float
     told_ns: float  # by the answer of a broker that it heard
     fetched: float  # the position up to which it had fetched by then
-    said: tuple[OwnWord, ...]  # after the loss
+    said: tuple[RefusalLine, ...]  # after the loss
     excused_until_ns: float
 
     def knows(self, offset: int, time_ns: float) -> bool:
@@ -257,10 +257,10 @@ class Trial:
 
     def __init__(self, events: Iterable[Event], settings: Mapping[str, Any]) -> None:
         listed = list(events)
-        self.heard = sorted(naive_clients.split(listed), key=lambda event: (event.source, event.seq))
+        self.as_read = sorted(naive_clients.split(listed), key=lambda event: (event.source, event.seq))
         self.nameless = naive_clients.nameless(listed)  # files of several members of which nobody knows who speaks
         self.settings = settings
-        self.events = self.heard
+        self.events = self.as_read
         self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
         self.written_by_brokers: set[str] = set()  # effects of which a broker says when they were
         self.events = self._placed()
@@ -268,7 +268,7 @@ class Trial:
         self.events = [
             naive_effects.at_its_time(self, e) if naive_effects.says_its_time(self, e) else e for e in self.events
         ]
-        self.stood_still = True  # False: as if all had been heard when it was said
+        self.with_harness_stalls = True  # False: as if all had been heard when it was said
 
     def of_kind(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
@@ -409,7 +409,7 @@ class Trial:
 
     def _costly_faults(self) -> Iterator[Event]:
         for e in self.of_kind("injected"):
-            name, lasted_ns = naive_told.fault_kind(e), self.healed_ns(e) - e.time_ns
+            name, lasted_ns = naive_responses.fault_kind(e), self.healed_ns(e) - e.time_ns
             cut = name in ("pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
             asked = name in ("terminate", "restart", "leave")
             long = lasted_ns >= (self.session_s - self.heartbeat_s) * SECOND_NS
@@ -557,19 +557,19 @@ class Trial:
             for e in sorted(late, key=lambda e: e.time_ns)
         ]
 
-    def earliest_ns(self, heard_ns: float) -> float:
+    def earliest_ns(self, read_ns: float) -> float:
         """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
         after may have waited as well."""
-        for begin_ns, end_ns in self.harness_stalls if self.stood_still else ():
-            if begin_ns < heard_ns <= end_ns + TOLERANCE_NS:
+        for begin_ns, end_ns in self.harness_stalls if self.with_harness_stalls else ():
+            if begin_ns < read_ns <= end_ns + TOLERANCE_NS:
                 return self.earliest_ns(begin_ns)
-        return heard_ns
+        return read_ns
 
     def written_ns(self, event: Event) -> float:
         """When a line may have been written at the earliest; what a broker wrote, nobody heard late."""
         by_broker = event.name in self.written_by_brokers
-        heard_ns = event.time_ns if by_broker else self.earliest_ns(event.time_ns)
-        return heard_ns - self.uncertain_ns(event)
+        read_ns = event.time_ns if by_broker else self.earliest_ns(event.time_ns)
+        return read_ns - self.uncertain_ns(event)
 
     def uncertain_ns(self, event: Event) -> float:
         """How long a line may have waited before it was read."""
@@ -611,13 +611,13 @@ class Trial:
         buffered = self.settings.get("stdout") == "buffered"
         self.timed: set[str] = set()
         placed: list[Event] = []
-        for source in sorted({e.source for e in self.heard}):
-            mine = [e for e in self.heard if e.source == source]
+        for source in sorted({e.source for e in self.as_read}):
+            mine = [e for e in self.as_read if e.source == source]
             if not any(e.kind == "started" for e in mine):
                 placed += mine
                 continue
             own = self._own_times(mine)
-            said = {own[e.seq] is not None for e in mine if e.kind in OWN_WORD}
+            said = {own[e.seq] is not None for e in mine if e.kind in LINE_KINDS}
             if said == {True}:
                 self.timed.add(source)
             else:
@@ -814,7 +814,7 @@ class Partition:
         heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
         heard = [
             offset
-            for time_ns, offset in self.heard_of
+            for time_ns, offset in self.effect_times
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
         return begun_before and max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
@@ -827,12 +827,12 @@ class Partition:
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
     @cached_property
-    def heard_of(self) -> list[tuple[int, int]]:
+    def effect_times(self) -> list[tuple[int, int]]:
         """Time and offset of every effect that the sink wrote down, whether or not its answer came through."""
-        return [(effect.time_ns, offset) for effect, offset in self.effects_heard_of]
+        return [(effect.time_ns, offset) for effect, offset in self.effects_seen]
 
     @cached_property
-    def effects_heard_of(self) -> list[tuple[Event, int]]:
+    def effects_seen(self) -> list[tuple[Event, int]]:
         """Every effect that the sink wrote down, with the offset of its record."""
         offsets = [(e.id, offset) for offset, e in self.records.items() if e.id is not None]
         heard = [e for e in self.trial.of_kind("effect") if e.outcome in ("ok", "info")]
@@ -891,7 +891,7 @@ class Partition:
             for line in self.own("bad_line"):  # it may have said so, of this record
                 if line.offset is not None:
                     told.setdefault(line.offset, []).append(line)
-        for effect, offset in self.effects_heard_of:
+        for effect, offset in self.effects_seen:
             told.setdefault(offset, []).append(effect)
             for earlier in self.records if settings.get("effects") == "state" else ():
                 if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
@@ -922,7 +922,7 @@ class Partition:
     def _fetches_are_known(self, line: Event) -> bool:
         """All that its process fetched of this partition stands in the request log, and its alone."""
         stops = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
-        killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_told.fault_kind(e) in stops]
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_responses.fault_kind(e) in stops]
         if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
             return False
         if any(self.trial.lane_member(request) is None for request, _ in self._asks):
@@ -1096,7 +1096,7 @@ class Partition:
     def starts_from(self, answer: Answer) -> bool:
         """Whether the asker began at what it was answered: a gauge that only asks does not."""
         if not any(fetch.position is not None for fetch in self.fetches):
-            return not self._busy_by_own_word(answer)
+            return not self._in_hand_by_lines(answer)
         mine = [f for f in self.fetches if f.member == answer.member and f.position is not None]
         following = [f.position for f in mine if f.time_ns >= answer.time_ns][:2]
         fits = [answer.position < 0 or position == answer.position for position in following]
@@ -1117,7 +1117,7 @@ class Partition:
             return None
         return mine[-1].position
 
-    def _busy_by_own_word(self, answer: Answer) -> bool:
+    def _in_hand_by_lines(self, answer: Answer) -> bool:
         opened = [q for q in self.ownership_epochs if q.member == answer.member and q.opened.time_ns <= answer.time_ns]
         held = max(opened, key=lambda q: (q.opened.time_ns, q.source, q.number), default=None)
         if held is None or not held.open_at(answer.time_ns):
@@ -1231,13 +1231,13 @@ class Partition:
         if not taken:
             return None
         lost_ns = taken[0]
-        _, answered_ns = naive_told.answer_that_tells(self, ownership_epoch, lost_ns)
-        told_ns = min(answered_ns, naive_told.by_its_own_clock(self, ownership_epoch, lost_ns))
+        _, answered_ns = naive_responses.answer_that_tells(self, ownership_epoch, lost_ns)
+        told_ns = min(answered_ns, naive_responses.by_its_own_clock(self, ownership_epoch, lost_ns))
         return Loss(
             lost_ns,
             told_ns,
-            naive_told.fetched_by(self, ownership_epoch, told_ns),
-            tuple(self._own_words(ownership_epoch, lost_ns)),
+            naive_responses.fetched_by(self, ownership_epoch, told_ns),
+            tuple(self._refusal_lines(ownership_epoch, lost_ns)),
             self._finished_ns(ownership_epoch.closed),
         )
 
@@ -1250,15 +1250,15 @@ class Partition:
         later = [one.opened.time_ns for one in mine if one.number > ownership_epoch.number]
         return closed.time_ns < time_ns < min(later, default=FOREVER)
 
-    def _own_words(self, ownership_epoch: OwnershipEpoch, since_ns: float) -> Iterator[OwnWord]:
+    def _refusal_lines(self, ownership_epoch: OwnershipEpoch, since_ns: float) -> Iterator[RefusalLine]:
         """What the member says of commits that were refused, as brokers had told it since then."""
-        refused, refused_ns = naive_told.commit_refused(self, ownership_epoch, since_ns)
+        refused, refused_ns = naive_responses.commit_refused(self, ownership_epoch, since_ns)
         for said in self.all_said_to_fail(ownership_epoch, max(since_ns, refused_ns - TOLERANCE_NS)):
             listed = self.trial.entries(said, self.tp)
             if not listed and refused is not None:
                 listed = self.trial.entries(refused, self.tp)
             position = max((entry["committed_offset"] for entry in listed), default=-FOREVER)
-            yield OwnWord(said, position, naive_told.fetched_by(self, ownership_epoch, said.time_ns))
+            yield RefusalLine(said, position, naive_responses.fetched_by(self, ownership_epoch, said.time_ns))
 
     def _finished_ns(self, event: Event | None) -> float:
         """When the handlers in hand at an event had ended."""
@@ -1318,10 +1318,10 @@ class Partition:
         others = self.loss(held) is not None and self.of_others(held.member, event.time_ns - TOLERANCE_NS)
         if given_up or not others or max(granted, default=-1) > offset:
             return False
-        own = [word for word in self._own_words(held, held.opened.time_ns) if word.event.seq < event.seq]
+        own = [word for word in self._refusal_lines(held, held.opened.time_ns) if word.event.seq < event.seq]
         tells = any(e.source == event.source for e in self.trial.of_kind("delivered"))
         written_ns = self.trial.written_ns(event)
-        heard = [position for ns, position in naive_told.refused_commits(self, held) if tells and ns < written_ns]
+        heard = [position for ns, position in naive_responses.refused_commits(self, held) if tells and ns < written_ns]
         return max([*(word.position for word in own), *heard], default=-1) > offset
 
     def of_others(self, member: str, time_ns: float) -> bool:
@@ -1397,14 +1397,14 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
             else:
                 found = list(CHECKS[name](partition))
                 _take(findings, name, found)
-                _take(findings, name, _only_if_heard_in_time(trial, tp, name, found))
+                _take(findings, name, _only_if_read_in_time(trial, tp, name, found))
     for name, check in GROUP_CHECKS.items():
         blind = name in NEED_SNAPSHOT and trial.snapshot_ns is None
         if blind or (name in NEED_TRANSACTIONS and not trial.progress_in_transactions):
             findings.not_judged.add(name)
         else:
             _take(findings, name, check(trial))
-    _leave_open_what_lines_may_have_said(trial, findings)
+    _leave_undecided_what_lines_may_have_said(trial, findings)
     if _commits_behind_a_buffer(trial):
         findings.in_part["commit-ahead"] = BUFFERED
     for instances in findings.anomalies.values():
@@ -1412,7 +1412,7 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
     return findings
 
 
-def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
+def _leave_undecided_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
     """An event that nobody could read, and that does not name its record, may have been the line of any one."""
     nameless = 0
     for line in trial.of_kind("bad_line"):
@@ -1454,13 +1454,13 @@ def _commits_behind_a_buffer(trial: Trial) -> bool:
     return False
 
 
-def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
+def _only_if_read_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
     """One undecided case for each finding that there would be besides, had the harness never stood still; of what waits
     for the end of the drain also where that was no time to blame anybody."""
     if not trial.harness_stalls:
         return []
-    in_time = Trial(trial.heard, trial.settings)
-    in_time.stood_still = False
+    in_time = Trial(trial.as_read, trial.settings)
+    in_time.with_harness_stalls = False
     would_be = list(CHECKS[name](Partition(in_time, tp)))
     if name == "unseen":
         return [None] * max(0, len(would_be) - len(found))
@@ -1542,7 +1542,7 @@ def _incarnation(p: Partition, member: str, time_ns: float) -> str | None:
 def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> bool:
     mine = [event for event in p.trial.events if event.source == source]
     exits = [e for e in mine if e.kind == "exited" and e.details.get("signal") == 9]
-    read = [e for e in p.trial.heard if e.source == source]
+    read = [e for e in p.trial.as_read if e.source == source]
     buffer_ns = TOLERANCE_NS if p.trial.settings.get("stdout") == "buffered" else 0
     work = [e.time_ns - buffer_ns for e in read if e.kind in ("delivered", "processed")]
     lines = work + [e.time_ns for e in read if e.kind == "started"]
@@ -1552,7 +1552,7 @@ def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> 
 def _in_flight(p: Partition, commit: Commit, offset: int) -> bool:
     """Nobody could tell its member that the commit stood; or it crashed soon after it, and had not passed over the
     record."""
-    if _unknown_to_member(p, commit) and not _heard_of_a_retry(p, commit):
+    if _unknown_to_member(p, commit) and not _received_a_retry(p, commit):
         return True
     return _crashed_soon(p, commit) and not _left_out(p, commit, offset) and _may_have_had(p, commit, offset)
 
@@ -1637,11 +1637,11 @@ def _own_request(p: Partition, commit: Commit) -> Event | None:
 def _unknown_to_member(p: Partition, commit: Commit) -> bool:
     """Its member says that it failed, and had not surely heard of it by then; or cannot have heard of it at all."""
     failure, request = _failure(p, commit), _own_request(p, commit)
-    if request is not None and not _maybe_heard(p.trial, request):
+    if request is not None and not _maybe_received(p.trial, request):
         return True
     if failure is None:
         return False
-    if request is None or not _surely_heard(p.trial, request) or _refused_elsewhere(p, request, commit.value):
+    if request is None or not _surely_received(p.trial, request) or _refused_elsewhere(p, request, commit.value):
         return True
     sent_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
     return sent_ns > p.trial.earliest_ns(failure.time_ns) - TOLERANCE_NS
@@ -1675,7 +1675,7 @@ def _process_of(p: Partition, request: Event) -> str | None:
     return None if member is None else _incarnation(p, member, p.trial.mono_ns(request.source_wall_ns, request.time_ns))
 
 
-def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
+def _received_a_retry(p: Partition, commit: Commit) -> bool:
     """Its member was told, in the same ownership epoch, of a commit at the place or behind it that was accepted."""
     failure, request = _failure(p, commit), _own_request(p, commit)
     source = _file_of(p, commit) or (failure.source if failure else None)
@@ -1696,7 +1696,7 @@ def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
             after = at_ns > p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         if _refused_elsewhere(p, line, entry["committed_offset"]):
             continue
-        if member and after and _incarnation(p, member, at_ns) == source and _surely_heard(p.trial, line):
+        if member and after and _incarnation(p, member, at_ns) == source and _surely_received(p.trial, line):
             heard.append((at_ns, entry["committed_offset"]))
     begins_ns = ownership_epoch.opened.time_ns if ownership_epoch else -FOREVER
     heard = [(at_ns, value) for at_ns, value in heard if begins_ns <= at_ns < until_ns]
@@ -1710,7 +1710,7 @@ def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
     cut the answer off."""
     member, spans = trial.lane_member(request), []
     for injected in trial.of_kind("injected"):
-        fault, number = naive_told.fault_kind(injected), injected.details["fault_no"]
+        fault, number = naive_responses.fault_kind(injected), injected.details["fault_no"]
         if fault not in DELAYING + CUTTING or injected.member not in (None, member) or member is None:
             continue
         begins = [e.time_ns for e in trial.of_kind("injecting") if e.details["fault_no"] == number]
@@ -1733,13 +1733,13 @@ def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
     return end_ns, cuts and inside
 
 
-def _surely_heard(trial: Trial, request: Event) -> bool:
+def _surely_received(trial: Trial, request: Event) -> bool:
     """No fault lay on the way of the answer, or its connection went on when that was over."""
     fault = _network_fault(trial, request)
     return fault is None or _went_on(trial, request, fault[0])
 
 
-def _maybe_heard(trial: Trial, request: Event) -> bool:
+def _maybe_received(trial: Trial, request: Event) -> bool:
     """All but what was cut off on a connection that is known to have ended with it."""
     fault = _network_fault(trial, request)
     known = "connection" in request.details
@@ -2014,20 +2014,20 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
             handled_ns = p.first_handled.get(offset)
             done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
-            if offset < log_start or (done and not p.trial.progress_in_kafka) or _heard_meanwhile(p, delivery, offset):
+            if offset < log_start or (done and not p.trial.progress_in_kafka) or _effect_meanwhile(p, delivery, offset):
                 continue
             overtaken = log_start > max(earlier) + 1
             unclear = overtaken or _among_last_words(delivery) or p.anybodys(delivery.event.source)
             yield None if unclear else p.found(offset)
 
 
-def _heard_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
+def _effect_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
     """The sink wrote it down while the ownership epoch lasted: only the line of it is missing."""
     assert delivery.ownership_epoch
     opened, closed = delivery.ownership_epoch.opened, delivery.ownership_epoch.closed
     begin_ns = p.trial.earliest_ns(opened.time_ns) - TOLERANCE_NS
     end_ns = closed.time_ns + TOLERANCE_NS if closed else FOREVER
-    return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.heard_of if heard == offset)
+    return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.effect_times if heard == offset)
 
 
 def _among_last_words(delivery: Work) -> bool:
@@ -2213,7 +2213,7 @@ def _raised_over(p: Partition, commit: Commit, highest: int | None) -> list[int]
 
 def commit_ahead(p: Partition) -> Iterator[Found | None]:
     """A commit that raised the position over a record not handled when it was asked for; one finding a value."""
-    values = set(_ahead_by_own_word(p))
+    values = set(_ahead_by_lines(p))
     unclear: list[int] = []
     for before, commit in _raising_commits(p):
         over = [o for o in p.records if (before is None or o >= before) and o < (commit.value or 0)]
@@ -2324,7 +2324,7 @@ def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:
     )
 
 
-def _ahead_by_own_word(p: Partition) -> Iterator[int]:
+def _ahead_by_lines(p: Partition) -> Iterator[int]:
     """What an ownership epoch asked for before it had done what it was delivered below it, since its request before; an
     answer to a request that the file does not tell of is as good as one."""
     if p.trial.progress_in_transactions:
@@ -2359,7 +2359,7 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
     unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
     if delivery.offset in p.taken_as_done:
         return True
-    effects = [effect for effect, offset in p.effects_heard_of if offset == delivery.offset]
+    effects = [effect for effect, offset in p.effects_seen if offset == delivery.offset]
     if any(p.trial.written_ns(effect) <= commit.time_ns for effect in effects):
         return True  # the sink had heard of it by then
     return any(e.seq < commit.seq for e in unread) or any(
@@ -2474,7 +2474,7 @@ def split_ownership(p: Partition) -> Iterator[Found | None]:
 
 def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: Loss) -> Iterator[Found | None]:
     failed = p.said_to_fail(ownership_epoch, loss.time_ns)
-    known = naive_told.fetches_are_known(p.trial, ownership_epoch.member)
+    known = naive_responses.fetches_are_known(p.trial, ownership_epoch.member)
     undecided_from_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
     for delivery in [d for d in p.begun if d.ownership_epoch == ownership_epoch]:
         time_ns = delivery.event.time_ns
@@ -2586,7 +2586,7 @@ def orphan_partition(p: Partition) -> Iterator[Found | None]:
             members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
         end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
         if members and not owners and end_ns - times[number] > _window_ns(p):
-            still = _stood_still(p.trial, times[number], end_ns)
+            still = _machine_stalled(p.trial, times[number], end_ns)
             yield None if still else p.found(event.details["log_offset"])
 
 
@@ -2621,7 +2621,7 @@ def _is_false_lag(p: Partition) -> bool:
 
 def stuck_partition(p: Partition) -> Iterator[Found | None]:
     """Work left, and nothing moved for a whole window before the snapshot."""
-    if _stands_still(p):
+    if _is_stuck(p):
         yield (
             None
             if _cannot_tell_stuck(p)
@@ -2677,7 +2677,7 @@ def _window_ns(p: Partition) -> float:
     return _window_of(p.trial)
 
 
-def _stands_still(p: Partition) -> bool:
+def _is_stuck(p: Partition) -> bool:
     return bool(_undone(p)) and not _moved_lately(p)
 
 
@@ -2685,14 +2685,14 @@ def _moved_lately(p: Partition) -> bool:
     """A delivery, a completion, an effect or a commit that rose, within a window before the snapshot."""
     snapshot_ns = p.trial.snapshot_ns or 0
     moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
-    moves += [time_ns for time_ns, _ in p.heard_of]
+    moves += [time_ns for time_ns, _ in p.effect_times]
     moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
     return any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
-    still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
+    still = _machine_stalled(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
     measured = bool(p.trial.of_kind("calibrated"))
     bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
     return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
@@ -2710,12 +2710,12 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
         return
     bound_ns = _bound_ns(p)
     converged_ns = _converged_ns(p)
-    still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
+    still = _machine_stalled(p.trial, healed_ns, p.trial.snapshot_ns or 0)
     if converged_ns is not None:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
             slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.allowance_ns(p, _moved_lately) + TOLERANCE_NS
             yield None if still or slow else p.found(None, converged=True)
-    elif not _stands_still(p) and not _is_false_lag(p):
+    elif not _is_stuck(p) and not _is_false_lag(p):
         short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
         yield None if still or short else p.found(None, converged=False)
 
@@ -2724,7 +2724,7 @@ def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
+    return _machine_stalled(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
         p, _moved_lately
     )
 
@@ -2809,11 +2809,11 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
             continue
         if _hindered(p.trial, begin_ns, end_ns, member):
             continue
-        unclear = _stood_still(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
+        unclear = _machine_stalled(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
         yield None if unclear else (*p.tp, member, ())
 
 
-def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
+def _machine_stalled(trial: Trial, begin_ns: float, end_ns: float) -> bool:
     patience_ns = trial.session_s * SECOND_NS / 4
     return any(
         e.details["delay_ns"] > patience_ns and begin_ns <= e.time_ns and e.time_ns - e.details["delay_ns"] <= end_ns
@@ -2835,7 +2835,7 @@ def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
         if too_late and not _hindered(p.trial, ready_ns, due_ns):
             late.setdefault(covering.place, (offset, ready_ns))
     for offset, ready_ns in late.values():
-        still = _stood_still(p.trial, ready_ns, ready_ns + _window_of(p.trial))
+        still = _machine_stalled(p.trial, ready_ns, ready_ns + _window_of(p.trial))
         yield None if still else p.found(offset)
 
 
@@ -2869,7 +2869,7 @@ def starved_partition(p: Partition) -> Iterator[Found | None]:
             if _rounds_elsewhere(p, ownership_epoch, since_ns, end_ns) >= 3 and not _hindered(
                 p.trial, since_ns, end_ns
             ):
-                yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
+                yield None if _machine_stalled(p.trial, since_ns, end_ns) else p.found(oldest)
 
 
 def head_of_line_blocking(p: Partition) -> Iterator[Found | None]:
@@ -2878,7 +2878,7 @@ def head_of_line_blocking(p: Partition) -> Iterator[Found | None]:
         if _hindered(p.trial, begin_ns, end_ns):
             continue
         waited_ns = naive_head_of_line.waited_ns(p, begin_ns, end_ns)
-        yield None if _stood_still(p.trial, begin_ns, end_ns) or waited_ns >= spare_ns else p.found(offset)
+        yield None if _machine_stalled(p.trial, begin_ns, end_ns) or waited_ns >= spare_ns else p.found(offset)
 
 
 def _stretches_without_work(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[int, int]]:
@@ -2988,7 +2988,7 @@ def unbounded_close(trial: Trial) -> Iterator[Found | None]:
 def _fault_meanwhile(trial: Trial, end: Event, asked_ns: int) -> bool:
     """A fault that does not itself end members, on this member or on none in particular, between asking and killing."""
     for fault in trial.of_kind("injected"):
-        if naive_told.fault_kind(fault) in ("terminate", "restart", "leave", "join", "kill"):
+        if naive_responses.fault_kind(fault) in ("terminate", "restart", "leave", "join", "kill"):
             continue
         healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == fault.details.get("fault_no")]
         meanwhile = fault.time_ns <= end.time_ns and not (healed and healed[-1].time_ns < asked_ns)
@@ -3129,7 +3129,7 @@ def hanging_transaction(trial: Trial) -> Iterator[Found | None]:
         if opened.time_ns <= timed_out_ns + patience_ns:
             continue
         hindered = unhealed or any(opened.time_ns <= healed_ns + patience_ns for healed_ns in healings)
-        still = _stood_still(trial, began_ns, opened.time_ns)
+        still = _machine_stalled(trial, began_ns, opened.time_ns)
         yield None if hindered or still else _of_group(producer, log=_log_of(opened))
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from lab.naive import told as naive_told
-from lab.naive.told import TOLERANCE_NS
+from lab.naive import responses as naive_responses
+from lab.naive.responses import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from lab.naive.checker import Handler, OwnershipEpoch, Partition, Trial
@@ -42,7 +42,7 @@ def line_may_stand_for(p: Partition, offset: int) -> bool:
     """Somebody's word may tell of the effect of a record before it was heard of: nobody knows when it was."""
     if p.trial.settings.get("sink") == "http":
         return False
-    effects = [effect for effect, of in p.effects_heard_of if of == offset]
+    effects = [effect for effect, of in p.effects_seen if of == offset]
     return not effects or not all(effect.name in p.trial.written_by_brokers for effect in effects)
 
 
@@ -71,8 +71,8 @@ def _by_offset(p: Partition) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
     if p.trial.settings.get("effects") == "state" and p.trial.of_kind(*WORK):
         return found  # a state may be written anew, and lines tell of the work
-    homes = Counter(effect.name for effect, _ in p.effects_heard_of)  # an id of several records is nobody's
-    heard = [(effect, offset) for effect, offset in p.effects_heard_of if homes[effect.name] == 1]
+    homes = Counter(effect.name for effect, _ in p.effects_seen)  # an id of several records is nobody's
+    heard = [(effect, offset) for effect, offset in p.effects_seen if homes[effect.name] == 1]
     for effect, offset in sorted(heard, key=lambda one: (one[0].time_ns, one[0].seq)):
         found.setdefault(offset, []).append(effect)
     return found
@@ -114,7 +114,7 @@ def _went_down_over(p: Partition, ownership_epoch: OwnershipEpoch, offset: int, 
     down = [e for e in p.trial.of_kind("exited") if e.source == ownership_epoch.source and _is_a_crash(e)]
     work = [e for e in p.trial.of_kind(*WORK) if e.source == ownership_epoch.source and (e.topic, e.partition) == p.tp]
     last = max(work, key=lambda e: e.seq, default=None)
-    refused_ns = naive_told.commit_refused(p, ownership_epoch, loss.time_ns)[1]
+    refused_ns = naive_responses.commit_refused(p, ownership_epoch, loss.time_ns)[1]
     knew = (offset >= loss.fetched and at_ns > loss.told_ns) or at_ns >= refused_ns
     in_hand = last is not None and (last.kind, last.offset) == ("delivered", offset) and ownership_epoch.holds(last)
     return in_hand and not knew and any(at_ns <= e.time_ns + TOLERANCE_NS for e in down)
@@ -177,7 +177,7 @@ def _ownership_epochs_by_log(p: Partition) -> Iterator[OwnershipEpoch]:
 
 
 def _had_fetched(p: Partition, ownership_epoch: OwnershipEpoch, offset: int, effect: Event) -> bool:
-    asked = naive_told.fetches(p.trial, p.tp, ownership_epoch.member)
+    asked = naive_responses.fetches(p.trial, p.tp, ownership_epoch.member)
     return any(ownership_epoch.opened.time_ns <= at_ns <= effect.time_ns and place <= offset for at_ns, place in asked)
 
 
@@ -197,7 +197,7 @@ def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
     if held is None or not _may_be_of(effect, held.member) or not _alone(p, held):
         return False
     closed_ns = held.closed.time_ns if held.closed else FOREVER
-    asked = naive_told.fetches(p.trial, p.tp, held.member)
+    asked = naive_responses.fetches(p.trial, p.tp, held.member)
     begun_at = [place for at_ns, place in asked if held.opened.time_ns <= at_ns < closed_ns][:1]
     floor = p.floor(held)
     return floor is not None and bool(begun_at) and begun_at[0] <= offset < floor

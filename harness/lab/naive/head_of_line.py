@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lab.naive.told import api, begun_ns, error_of, sent_ns
+from lab.naive.responses import api, begun_ns, error_of, sent_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import OwnershipEpoch, Partition, Work
@@ -105,12 +105,12 @@ def ended_ns(p: Partition, mine: list[Work], delivery: Work) -> float:
     later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
     if later:
         return min(later, key=lambda w: w.event.seq).event.time_ns
-    heard = [time_ns for time_ns, offset in p.heard_of if offset == delivery.offset]
+    heard = [time_ns for time_ns, offset in p.effect_times if offset == delivery.offset]
     return max((time_ns for time_ns in heard if time_ns >= delivery.event.time_ns), default=FOREVER)
 
 
 def _idle_ns(p: Partition, epoch: OwnershipEpoch, turn: Turn, occupied: list[tuple[float, float]]) -> int:
-    """How long it took, less the time in which a broker was busy with the last fetch that brought something, or with
+    """How long it took, less the time in which a broker worked on the last fetch that brought something, or with
     anything else that was asked, and in which the process had a record of any partition in hand."""
     asked: list[tuple[int, str, int, int]] = []
     for request in p.trial.requests:

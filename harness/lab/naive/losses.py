@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
 from lab.naive.assignments import request_log_can_tell
-from lab.naive.told import (
+from lab.naive.responses import (
     COMMITS,
     FENCING,
     OF_GROUP,
@@ -20,7 +20,7 @@ from lab.naive.told import (
     begun_ns,
     error_of,
     fault_kind,
-    heard_ns,
+    received_ns,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def is_a_loss(p: Partition, line: Event) -> bool:
         return True
     return (
         _sent_away(p.trial, ended[0], line)
-        or _silent_for_a_session(p.trial, ended[0], line)
+        or _without_answers(p.trial, ended[0], line)
         or _kept_from_its_group(p.trial, line)
         or _given_to_others(p, ended[0], line)
         or _no_longer_a_member(p.trial, ended[0], line)
@@ -71,14 +71,17 @@ def _sent_away(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bo
     return False
 
 
-def _silent_for_a_session(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
-    """For a session, less the tolerance, it heard no answer of its group but to commits; or none at all by then."""
+def _without_answers(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
+    """For a session, less the tolerance, it received no answer of its group but to commits; or none at all by then."""
     asked = [r for r in _group_requests(trial, ownership_epoch.member) if api(r) not in ("LEAVEGROUP", *COMMITS)]
-    heard = sorted(at_ns for r in asked if (at_ns := heard_ns(trial, r)) <= line.time_ns)
+    received = sorted(at_ns for r in asked if (at_ns := received_ns(trial, r)) <= line.time_ns)
     opened_ns = trial.written_ns(ownership_epoch.opened)
-    since = [*[at_ns for at_ns in heard if at_ns <= opened_ns][-1:], *(at_ns for at_ns in heard if at_ns > opened_ns)]
+    since = [
+        *[at_ns for at_ns in received if at_ns <= opened_ns][-1:],
+        *(at_ns for at_ns in received if at_ns > opened_ns),
+    ]
     session_ns = trial.session_s * SECOND_NS - TOLERANCE_NS
-    return not heard or any(later - before >= session_ns for before, later in pairwise([*since, line.time_ns]))
+    return not received or any(later - before >= session_ns for before, later in pairwise([*since, line.time_ns]))
 
 
 def _kept_from_its_group(trial: Trial, line: Event) -> bool:

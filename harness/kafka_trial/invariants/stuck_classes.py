@@ -1,4 +1,4 @@
-"""Stalls: how far the first undone record of a partition that stands still came, as far as the witnesses tell."""
+"""Stuck classes: how far the first undone record of a stuck partition came, as far as the witnesses tell."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLASSES = (
 )
 
 
-def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
+def stuck_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     """Returns the place in CLASSES of what the witnesses tell of a partition with records left.
 
     unassigned: members had it, and none has it then. delivered-not-committed: its owner was given one of the undone
@@ -96,8 +96,8 @@ def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
         for rows in (answered & (position == wanted), answered & (position < wanted), position > wanted)
     )
     fetched = exact | (begun & past)
-    silent = (last != Kind.FETCH_ASKED) & (owner >= 0) & np.isin(owner, _seen_fetching(batch.trial_context))
-    return silent & np.full(batch.size, _all_seen(batch.trial_context)), fetched
+    not_fetching = (last != Kind.FETCH_ASKED) & (owner >= 0) & np.isin(owner, _seen_fetching(batch.trial_context))
+    return not_fetching & np.full(batch.size, _all_seen(batch.trial_context)), fetched
 
 
 def _owners(batch: Batch, at_ns: int) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""What a member was told, for the naive checker: heard answers, and what it fetched before and after, read plainly."""
+"""What a member was told, for the naive checker: the answers it received, and what it fetched before and after."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def begun_ns(trial: Trial, request: Event) -> float:
     return sent_ns(trial, request) - int(request.details.get("duration_ms", 0) * 1_000_000)
 
 
-def heard_ns(trial: Trial, request: Event) -> float:
-    """When its member heard an answer: at once outside faults; else when they were over, if its connection went on."""
+def received_ns(trial: Trial, request: Event) -> float:
+    """When its member received an answer: at once outside faults; else after them, if its connection went on."""
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
     ends = [sent]
     faults = list(_faults(trial, request))
@@ -86,10 +86,10 @@ def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
 
 
 def answer_that_tells(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> tuple[Event | None, float]:
-    """The first answer heard while it held the partition that told the member of its loss, and when it was heard."""
-    heard = list(_heard_answers(p.trial, ownership_epoch.member, lost_ns))
-    fenced = [one for one in heard if error_of(one[0]) in FENCING][:1]
-    rejoined = [one for one in heard if _is_given_others(p, one[0])][:1]
+    """The first answer, while it held the partition, that told the member of its loss, and when it received it."""
+    received = list(_received_answers(p.trial, ownership_epoch.member, lost_ns))
+    fenced = [one for one in received if error_of(one[0]) in FENCING][:1]
+    rejoined = [one for one in received if _is_given_others(p, one[0])][:1]
     closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
     first = min(fenced + rejoined, key=lambda one: one[1], default=(None, FOREVER))
     return first if first[1] < closed_ns else (None, FOREVER)
@@ -148,32 +148,32 @@ def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
 
 
 def commit_refused(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> tuple[Event | None, float]:
-    """The first commit of the member that was fenced, and when it heard of it."""
-    heard = _heard_answers(p.trial, ownership_epoch.member, lost_ns)
-    fenced = (one for one in heard if api(one[0]) in COMMITS and error_of(one[0]) in FENCING)
+    """The first commit of the member that was fenced, and when it was told."""
+    received = _received_answers(p.trial, ownership_epoch.member, lost_ns)
+    fenced = (one for one in received if api(one[0]) in COMMITS and error_of(one[0]) in FENCING)
     return next(fenced, (None, FOREVER))
 
 
 def refused_commits(p: Partition, ownership_epoch: OwnershipEpoch) -> Iterator[tuple[float, int]]:
-    """(when it was heard, position) of the commits that brokers refused to a member that claims at most once.
+    """(when it was received, position) of the commits that brokers refused to a member that claims at most once.
 
     It waits for the answer before it begins; under another claim a background thread may ask.
     """
     if p.trial.settings.get("delivery") != "at-most-once":
         return
     closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
-    for request, heard in _heard_answers(p.trial, ownership_epoch.member, ownership_epoch.opened.time_ns - 1):
+    for request, received in _received_answers(p.trial, ownership_epoch.member, ownership_epoch.opened.time_ns - 1):
         if api(request) in COMMITS and sent_ns(p.trial, request) < closed_ns:
             for entry in p.trial.entries(request, p.tp):
                 if entry.get("error") in FENCING:
-                    yield heard, entry["committed_offset"]
+                    yield received, entry["committed_offset"]
 
 
-def _heard_answers(trial: Trial, member: str, lost_ns: float) -> Iterable[tuple[Event, float]]:
+def _received_answers(trial: Trial, member: str, lost_ns: float) -> Iterable[tuple[Event, float]]:
     ours = [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
     late = sorted((r for r in ours if sent_ns(trial, r) > lost_ns), key=lambda r: sent_ns(trial, r))
-    heard = [(r, heard_ns(trial, r)) for r in late]
-    return [one for one in heard if one[1] != FOREVER]
+    received = [(r, received_ns(trial, r)) for r in late]
+    return [one for one in received if one[1] != FOREVER]
 
 
 def error_of(request: Event) -> int:

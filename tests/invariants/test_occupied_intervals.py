@@ -24,7 +24,7 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.busy_intervals import BUSY_INTERVALS, busy_intervals, busy_ns
+from kafka_trial.invariants.occupied_intervals import OCCUPIED_INTERVALS, occupied_intervals, occupied_ns
 from kafka_trial.invariants.table import table
 
 BOTH = assigned("m0", 0, 1)
@@ -33,7 +33,7 @@ COMMIT = asked("OFFSET_COMMIT", "m0", 1)
 
 def stretches(lines: list[Line | list[Line]], **frame: Any) -> list[tuple[Any, ...]]:
     """What m0 and m1 were busy with: slice, and from when to when in milliseconds."""
-    rows = busy_intervals(batch_of(lines, **frame))
+    rows = occupied_intervals(batch_of(lines, **frame))
     return [one for one in told(rows, "slice", "since_ns", "until_ns") if one[1] > 0]
 
 
@@ -54,7 +54,7 @@ def stretches(lines: list[Line | list[Line]], **frame: Any) -> list[tuple[Any, .
         *("one that was taken away", "one that was never done", "without a partition"),
     ],
 )
-def test_a_process_is_busy_while_it_has_a_record_in_hand(
+def test_a_process_is_occupied_while_it_has_a_record_in_hand(
     lines: list[Line | list[Line]], expected: list[tuple[Any, ...]]
 ) -> None:
     """Stretches less than ten milliseconds apart are one."""
@@ -84,7 +84,7 @@ def test_out_of_a_buffer_nobody_knows_when_it_was_busy() -> None:
         *("not yet: until it asks again", "refused for good", "and it asks no more"),
     ],
 )
-def test_a_process_is_busy_while_it_waits_for_an_answer(lines: list[Line], expected: list[float]) -> None:
+def test_a_process_is_occupied_while_it_waits_for_an_answer(lines: list[Line], expected: list[float]) -> None:
     """As long as the broker took, by the request log."""
     assert [until_ms - since_ms for _, since_ms, until_ms in stretches([after(1), *lines])] == expected
 
@@ -93,7 +93,7 @@ def test_an_answer_is_awaited_by_the_incarnation_that_asked() -> None:
     """m0 asked for half a second, was started again, and asked for one."""
     lines = [after(1), lasting(COMMIT, 0.5), started("m0-1"), after(2), lasting(COMMIT, 1)]
     batch = batch_of(lines)
-    rows = busy_intervals(batch)
+    rows = occupied_intervals(batch)
     sources = [batch.trial_context.sources[source] for source in rows["source"].tolist()]
     lasted_ms = [one // MS for one in (rows["until_ns"] - rows["since_ns"]).tolist()]
     assert dict(zip(sources, lasted_ms, strict=True)) == {"consumer-m0-0": 500, "consumer-m0-1": 1000}
@@ -116,14 +116,14 @@ def test_what_is_at_once_counts_once(source: int, since_ns: int, until_ns: int, 
     """Process 1 was busy from 10 to 50, by three things, one inside another; process 2 from 25 to 35."""
     rows = [(0, 1, 10, 30), (1, 1, 15, 20), (2, 1, 25, 50), (0, 2, 25, 35)]
     held = table(
-        **{name: np.array(column) for name, column in zip(BUSY_INTERVALS, zip(*rows, strict=True), strict=True)}
+        **{name: np.array(column) for name, column in zip(OCCUPIED_INTERVALS, zip(*rows, strict=True), strict=True)}
     )
     wanted = (np.array([value]) for value in (source, since_ns, until_ns))
-    assert busy_ns(held, *wanted).tolist() == [expected]
+    assert occupied_ns(held, *wanted).tolist() == [expected]
 
 
 def test_without_anything_nobody_is_busy() -> None:
     """No stretches at all."""
     none = np.empty(0, np.int64)
     wanted = (np.array([value]) for value in (1, 0, 9))
-    assert busy_ns(table(**dict.fromkeys(BUSY_INTERVALS, none)), *wanted).tolist() == [0]
+    assert occupied_ns(table(**dict.fromkeys(OCCUPIED_INTERVALS, none)), *wanted).tolist() == [0]

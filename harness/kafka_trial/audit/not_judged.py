@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kafka_trial.judge.unjudged import Unjudged
+from kafka_trial.judge.not_judged import NotJudgedReason
 
 
-class NotAudited(StrEnum):
+class NotJudgedByAudit(StrEnum):
     """The reasons, as the text that users see."""
 
     LOGS_APART = "an audit's request logs and offsets log need not end at the same place"
@@ -16,26 +16,26 @@ class NotAudited(StrEnum):
     NO_SINK = "nothing tells what was handled (--sink-topic, --sink-db)"
     NO_IDS = "the sink holds no id from then: is it this group's?"
     ONE_ROW = "a table may hold one row an id, however often its record was handled"
-    NO_OWN_WORD = "an audit does not hear the consumer's own word"
+    NO_LINES = "an audit does not hear the consumer's own word"
     NO_PROCESSES = "an audit does not start the members, nor watch their processes"
     NO_MACHINES = "an audit does not watch the members' machines"
 
 
 # The two logs are not read to the same end, so what the one has and the other has not proves nothing.
 NEVER_JUDGED = {
-    "commit-lost": NotAudited.LOGS_APART,
-    "lost-write": NotAudited.SENDS_UNKNOWN,
-    "corrupt": NotAudited.SENDS_UNKNOWN,
-    "overtaken": NotAudited.SENDS_UNKNOWN,
+    "commit-lost": NotJudgedByAudit.LOGS_APART,
+    "lost-write": NotJudgedByAudit.SENDS_UNKNOWN,
+    "corrupt": NotJudgedByAudit.SENDS_UNKNOWN,
+    "overtaken": NotJudgedByAudit.SENDS_UNKNOWN,
 }
 # What the judge says of a trial's missing evidence, as an audit must say it.
 IN_OTHER_WORDS = {
-    Unjudged.NO_REQUEST_LOG: NotAudited.NO_REQUEST_LOG,
-    Unjudged.NO_SINK: NotAudited.NO_SINK,
-    Unjudged.NO_EFFECT: NotAudited.NO_SINK,
-    Unjudged.NO_IDS: NotAudited.NO_SINK,
-    Unjudged.NO_EVENTS: NotAudited.NO_OWN_WORD,
-    Unjudged.NO_PROCESS: NotAudited.NO_PROCESSES,
-    Unjudged.OOM_NOT_COUNTED: NotAudited.NO_MACHINES,
-    Unjudged.NO_SENDS: NotAudited.SENDS_UNKNOWN,
+    NotJudgedReason.NO_REQUEST_LOG: NotJudgedByAudit.NO_REQUEST_LOG,
+    NotJudgedReason.NO_SINK: NotJudgedByAudit.NO_SINK,
+    NotJudgedReason.NO_EFFECT: NotJudgedByAudit.NO_SINK,
+    NotJudgedReason.NO_IDS: NotJudgedByAudit.NO_SINK,
+    NotJudgedReason.NO_EVENTS: NotJudgedByAudit.NO_LINES,
+    NotJudgedReason.NO_PROCESS: NotJudgedByAudit.NO_PROCESSES,
+    NotJudgedReason.OOM_NOT_COUNTED: NotJudgedByAudit.NO_MACHINES,
+    NotJudgedReason.NO_SENDS: NotJudgedByAudit.SENDS_UNKNOWN,
 }

@@ -1,7 +1,7 @@
 """Why an anomaly is not judged: every reason there is, as the text that users see.
 
 An anomaly is not judged where the evidence that its invariant needs was not seen (`evidence.py`), or where that
-invariant crashed. What is merely open in single cases has its reasons in `invariants/undecided.py`.
+invariant crashed. A single case that is undecided has its reasons in `invariants/undecided.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNTOLD = "nothing tells what was handled"
 _CURE = 'sink = "http" under [evidence] and SINK_URL = "{sink_url}" under [env] would let it be judged'
 
 
-class Unjudged(StrEnum):
+class NotJudgedReason(StrEnum):
     """The reasons, by what was missing; a `{…}` is filled in from the fields of `NotJudged`, where it has any."""
 
     CRASHED = "the invariant crashed: {error}"
@@ -82,7 +82,7 @@ class Unjudged(StrEnum):
     WITNESS_INCOMPLETE = "the witness {witness} is {state}"
 
 
-class PartlyUnjudged(StrEnum):
+class PartlyNotJudged(StrEnum):
     """Why a part of what an invariant looks for is not judged; the other part is."""
 
     BODIES_UNDECLARED = 'effects: nothing declares that their body is the record\'s value ([evidence] body = "value")'
@@ -96,7 +96,7 @@ class NotJudged:
     `partly`: some of what it looks at was there; what it found of that stands.
     """
 
-    reason: Unjudged
+    reason: NotJudgedReason
     fields: Mapping[str, str] = field(default_factory=dict)
     applies: bool = True
     partly: bool = False

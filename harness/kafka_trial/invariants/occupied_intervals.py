@@ -1,4 +1,4 @@
-"""Busy intervals: when a member's process had a record in hand, or waited for a broker to answer something but a fetch.
+"""Occupied intervals: when a member's process had a record in hand, or waited for an answer to anything but a fetch.
 
 Computed across all partitions of a group: a process that works on one partition, or waits for the end of a transaction,
 is not idle with regard to the others. A fetch is left out, for a broker keeps one of empty partitions until there is
@@ -33,13 +33,13 @@ from kafka_trial.invariants.table import Table, stacked, table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-BUSY_INTERVALS: Final = ("slice", "source", "since_ns", "until_ns")
+OCCUPIED_INTERVALS: Final = ("slice", "source", "since_ns", "until_ns")
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS: asked again soon.
 RETRIABLE_ERRORS: Final = (14, 15, 16, 51)
 MERGE_GAP_NS: Final = 10_000_000
 
 
-def busy_intervals(batch: Batch) -> Table:
+def occupied_intervals(batch: Batch) -> Table:
     """Returns slice (as in the trial context), source, since_ns and until_ns of each: a record of that slice in
     hand, or, in the slice of no partition, an answer awaited. Those of one slice and source are sorted and disjoint:
     gaps below `MERGE_GAP_NS` are closed."""
@@ -58,8 +58,8 @@ def busy_intervals(batch: Batch) -> Table:
     )
 
 
-def busy_ns(intervals: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
-    """Returns of each window (`since_ns` to `until_ns`) for how long in all its process was busy; where intervals
+def occupied_ns(intervals: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
+    """Returns of each window (`since_ns` to `until_ns`) for how long in all its process was occupied; where intervals
     overlap, that counts once."""
     held = intervals.sorted_by("source", "since_ns")
     source, begun_ns = held["source"], held["since_ns"]
@@ -67,11 +67,11 @@ def busy_ns(intervals: Table, sources: Array, since_ns: Array, until_ns: Array) 
     earlier_ns = np.where(starts_of(source), NONE, np.append(NONE, latest_ns[:-1])[: len(held)])
     begun_ns = np.maximum(begun_ns, earlier_ns)
     disjoint = held.having(since_ns=begun_ns).take(latest_ns > begun_ns)
-    return _busy_until(disjoint, sources, until_ns) - _busy_until(disjoint, sources, since_ns)
+    return _occupied_until(disjoint, sources, until_ns) - _occupied_until(disjoint, sources, since_ns)
 
 
-def _busy_until(disjoint: Table, sources: Array, at_ns: Array) -> Ints:
-    """Returns how long a process has been busy by each point of time; `disjoint` by (source, since_ns)."""
+def _occupied_until(disjoint: Table, sources: Array, at_ns: Array) -> Ints:
+    """Returns how long a process has been occupied by each point of time; `disjoint` by (source, since_ns)."""
     sums = np.cumsum(np.append(0, disjoint["until_ns"] - disjoint["since_ns"]))
     first, end = between(disjoint["source"], disjoint["since_ns"], sources, np.full(len(at_ns), NONE), at_ns)
     ended_ns = picked(disjoint["until_ns"], np.where(end > first, end - 1, -1), NONE)
