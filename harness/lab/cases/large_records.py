@@ -77,7 +77,7 @@ BACKLOG_BYTES: Final = 160_000_000
 BACKLOG_RECORDS_MIN: Final = 24  # of the largest
 BOMBS_BYTES: Final = 800_000_000  # decompressed
 LARGE_BYTES: Final = 1_000_000  # from here on one record is about as large as what a partition gives by default
-OTHERS_BYTES: Final = 400_000  # few fit into a response, which then leaves room for more in a queue as large
+OTHERS_BYTES: Final = 100_000  # in batches, which leave room in a response that the queue still has
 RECORD_BYTES_MAX: Final = 12 * MIB
 BROKER_HEAP_MIB: Final = 640
 # A full collection leaves dead objects of up to 5 % of the old generation where they are, if it is not told otherwise:
