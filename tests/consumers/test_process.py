@@ -183,6 +183,26 @@ def test_a_member_that_exits_at_once_is_named(tmp_path: Path, group_of: GroupOf)
     assert (tmp_path / "run" / "logs" / "m0-0.stderr").read_text() == "no such broker\n"
 
 
+def test_a_group_is_deserted_when_all_its_members_have_ended_by_themselves(tmp_path: Path, group_of: GroupOf) -> None:
+    """One that was killed comes again; of those that ended the first that wrote something is quoted."""
+    source = "import os, sys; os.environ['WHO'] == 'm1' and print('no such broker', file=sys.stderr); sys.exit(3)"
+    with group_of(tmp_path, source, members=2, toml='[env]\nWHO = "{member}"') as group:
+        assert not group.deserted
+        group.start()
+        ended(group)
+        assert (group.deserted, group.last_words) == (True, "m1: its last words in logs/m1-0.stderr: no such broker")
+
+
+def test_a_group_whose_member_was_killed_is_not_deserted(tmp_path: Path, group_of: GroupOf) -> None:
+    """The fault that killed it starts it again."""
+    with group_of(tmp_path, STAYS) as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+        group.kill(group.members[0])
+        assert not group.deserted
+        assert group.last_words == "m0: it wrote nothing to logs/m0-0.stderr"
+
+
 def test_a_member_that_is_never_assigned_is_named(tmp_path: Path, group_of: GroupOf) -> None:
     """It runs, it prints that it is up, and never gets a partition."""
     source = STAYS.replace(ASSIGNED, '{"name": "startup_complete"}')

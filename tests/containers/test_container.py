@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
+from docker.errors import APIError
 
 from engines import kill_engine, small_disk
-from kafka_trial.containers.container import Container, ContainerSpec
+from kafka_trial.containers import container as container_module
+from kafka_trial.containers.container import NOT_FROZEN, Container, ContainerSpec
 from kafka_trial.containers.engine import client_of
 from kafka_trial.containers.private_engine import private_engine
-from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.samples import ProcessSnapshot
 from kafka_trial.process.threads import ThreadGroup
@@ -207,6 +209,39 @@ def test_a_frozen_one_is_seen_to_stand_still_and_a_thawed_one_to_go_on(container
     assert not _is_frozen(container)
     wait_until(lambda: _look(container).cpu_s > inside[-1].cpu_s, within_s=10, what="it to compute again")
     assert not evidence.paused(before, [_look(container), _look(container)]).bit
+
+
+def test_one_that_the_kernel_does_not_freeze_at_once_is_frozen_later(
+    containers: Containers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads wait for a disk, or for their turn: runc gives up after a while, and is asked again."""
+    container = containers.start(SLEEPS)
+    freeze, refusals = container._container.pause, [APIError("500", explanation=f"OCI runtime pause: {NOT_FROZEN}")] * 2
+
+    def refused() -> None:
+        if refusals:
+            raise refusals.pop()
+        freeze()
+
+    monkeypatch.setattr(container._container, "pause", refused)
+    container.signal(SIGSTOP)
+    assert (refusals, _is_frozen(container)) == ([], True)
+
+
+def test_one_that_the_kernel_never_freezes_is_told(containers: Containers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not paused, and whoever asked for it must know; another refusal is told at once."""
+    container, said = containers.start(SLEEPS), [NOT_FROZEN]
+
+    def refused() -> None:
+        raise APIError("500", explanation=said[0])
+
+    monkeypatch.setattr(container._container, "pause", refused)
+    monkeypatch.setattr(container_module, "FROZEN_WITHIN_S", 0.2)
+    with pytest.raises(WaitTimeout, match=f"waited 0.2 s for container .* to be frozen, in vain.*{NOT_FROZEN}"):
+        container.signal(SIGSTOP)
+    said[0] = "no such runtime"
+    with pytest.raises(UnjudgeableError, match="cannot be signalled: no such runtime"):
+        container.signal(SIGSTOP)
 
 
 def test_a_frozen_one_can_be_killed_each_time(containers: Containers) -> None:

@@ -12,7 +12,7 @@ from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN, convergence_bound_s
-from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
+from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 
 ENDS = {0: 4}
 HERE = {"topic": "t", "partition": 0}
@@ -195,3 +195,28 @@ def test_partitions_are_fed_when_each_got_enough_since_the_group_last_changed() 
     looks = [({0: 0, 1: 0}, 1), (enough | {1: FRESH_MIN - 1}, 1), (enough, 2), (enough, None), (enough, 2)]
     assert [fed.look(ends, changes) for ends, changes in looks] == [False] * 5
     assert fed.look({0: 2 * FRESH_MIN, 1: 2 * FRESH_MIN}, 2)
+
+
+@pytest.mark.parametrize(
+    ("seen", "over_s"),
+    [
+        ([(3, 3), (0, 0)], 2),  # at 1 s all is done; 1 s later it has stayed so
+        ([(0, 0), (2, 0), (0, 0)], 3),  # a step back in between
+        ([(0, 5), (0, 4)], 11),  # what was committed past may still come for 10 s
+        ([(5, 5)], None),
+    ],
+)
+def test_a_drain_is_over_when_nothing_more_can_come(seen: list[tuple[int, int]], over_s: int | None) -> None:
+    """All done for the time to settle; or all committed, and nothing handled for as long as a partition may stand."""
+    drain_watch = DrainWatch(settle_s=1.0, stalled_s=10.0)
+    looks = [*seen, *seen[-1:] * 30]
+    ends_s = [now_s for now_s, behind in enumerate(looks) if drain_watch.over(*behind, now_s=float(now_s))]
+    assert next(iter(ends_s), None) == over_s
+
+
+def test_where_positions_cannot_be_seen_what_is_missing_is_waited_for() -> None:
+    """Nobody knows whether it was passed over."""
+    drain_watch = DrainWatch(settle_s=1.0, stalled_s=None)
+    assert not any(drain_watch.over(0, 5, now_s=float(now_s)) for now_s in range(100))
+    assert not drain_watch.over(0, 0, now_s=100.0)
+    assert drain_watch.over(0, 0, now_s=101.0)

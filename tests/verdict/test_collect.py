@@ -150,6 +150,44 @@ def test_too_few_handled_records_are_a_gap() -> None:
     )
 
 
+WORDS = "m0: its last words in logs/m0-0.stderr: no such table"
+
+
+@pytest.mark.parametrize(
+    ("sink", "told"),
+    [
+        ("http", "no effect came to the sink: members are to post to `{sink_url}/effect`; "),
+        (
+            "topic",
+            "no effect came to the sink: members are to write to the topic that [sink.topic] names, and to no other; ",
+        ),
+        (
+            "postgres",
+            "no effect came to the sink: members are to write to `{postgres_url}`, which has no TLS, and is not at "
+            "localhost where they are containers; ",
+        ),
+        ("none", ""),
+    ],
+)
+def test_where_nothing_was_handled_the_reason_says_where_to_look(sink: str, told: str) -> None:
+    """What the sink of this consumer is, and what a member wrote last."""
+    trial_context = replace(WELL, settings=Settings(sink=sink), witnesses=WELL.witnesses | {"sink": "complete"})
+    none = Coverage((replace(part(0), handled=0), replace(part(1), handled=0)))
+    found = case([said("few_handled", count=0, message=WORDS)], trial_context=trial_context, coverage=none)
+    assert found.gaps == (f"0 of 200 records were handled, fewer than the 100 it takes; {told}{WORDS}",)
+
+
+def test_where_little_was_handled_the_reason_has_the_last_words_alone() -> None:
+    """Effects came: whoever looks for their place looks in vain."""
+    few = Coverage((replace(part(0), handled=3), replace(part(1), handled=4)))
+    found = case(
+        [said("few_handled", count=7, message=WORDS)],
+        trial_context=replace(WELL, settings=Settings(sink="http")),
+        coverage=few,
+    )
+    assert found.gaps == (f"7 of 200 records were handled, fewer than the 100 it takes; {WORDS}",)
+
+
 def test_handled_records_are_enough_where_some_were_lost() -> None:
     """The scenario asks for so many: what else is missing the anomalies tell."""
     lost = Coverage((replace(part(0), handled=60), replace(part(1), handled=40)))

@@ -88,6 +88,16 @@ class Group(Protocol):
         """The history files of all incarnations so far."""
         ...
 
+    @property
+    def deserted(self) -> bool:
+        """Whether all members have ended by themselves: nobody starts them again."""
+        ...
+
+    @property
+    def last_words(self) -> str:
+        """What a member wrote last, as a clause that names it: the first member that wrote anything."""
+        ...
+
     def start(self) -> None:
         """Starts all members at once."""
         ...

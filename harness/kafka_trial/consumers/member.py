@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from itertools import zip_longest
 from pathlib import Path
 from signal import SIGCONT
 from typing import Any, Protocol
@@ -266,6 +268,9 @@ def _pipe() -> tuple[int, int]:
 TAIL_BYTES = 4096
 LAST_LINES = 3
 LAST_CHARACTERS = 300
+ERROR_CHARACTERS = 200
+WROTE_NOTHING = "it wrote nothing"
+NAMES_AN_ERROR = re.compile(r"(?!\s).*?\b(?:panic|fatal error|\w*(?:Error|Exception))\b")
 
 
 def is_ready(member: ProcessMember, ready: Ready, *, url: str, by_hand: bool = False) -> bool:
@@ -284,7 +289,7 @@ def is_ready(member: ProcessMember, ready: Ready, *, url: str, by_hand: bool = F
 
 def never_assigned(member: ProcessMember, within_s: float, *, awaited: str) -> MemberFailure:
     """Returns the failure of a member that runs and was not ready in time; `awaited` is what it has not shown."""
-    message = f"was not ready within {within_s:g} s: {awaited}; {_last_words(member)}"
+    message = f"was not ready within {within_s:g} s: {awaited}; {last_words(member)}"
     return MemberFailure(member.name, member.incarnation, "never-assigned", message)
 
 
@@ -297,24 +302,43 @@ def _ending(member: ProcessMember) -> str:
     code = member.exit_code
     words = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
     words += ", killed for want of memory: it wanted more than its limit" if member.oom_killed else ""
-    return f"{words}; {_last_words(member)}"
+    return f"{words}; {last_words(member)}"
 
 
-def _last_words(member: ProcessMember) -> str:
-    """Quotes the last lines that a member wrote to stderr, and says where the rest is."""
-    place = f"logs/{member.stderr_file.name}"
-    lines = [line.strip() for line in _tail(member.stderr_file).splitlines() if line.strip()]
-    said = " / ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
-    return f"its last words in {place}: {said}" if said else f"it wrote nothing to {place}"
+def last_words(member: ProcessMember) -> str:
+    """Quotes what a member wrote last, to stderr or, where nothing stands there, to stdout, and says where the rest is.
+
+    Of a member whose lines on stdout are events these are in its history, and are not quoted.
+    """
+    for file in (member.stderr_file, member.stderr_file.with_suffix(".stdout")):
+        if said := _quoted(_tail(file)):
+            return f"its last words in logs/{file.name}: {said}"
+    return f"{WROTE_NOTHING} to logs/{member.stderr_file.name}"
+
+
+def _quoted(text: str) -> str:
+    """Returns the last lines, and before them the last that names an error, above what it is followed by: a stack."""
+    lines = [line.rstrip() for line in text.splitlines() if re.search(r"\w", line)]
+    last = [line for line, after in zip_longest(lines, lines[1:]) if after is None or _shape(line) != _shape(after)]
+    quoted = " / ".join(line.strip() for line in last[-LAST_LINES:])[-LAST_CHARACTERS:]
+    named = next((line for line in reversed(lines) if NAMES_AN_ERROR.match(line)), "")
+    return quoted if named in last[-LAST_LINES:] or not named else f"{named[:ERROR_CHARACTERS]} / … / {quoted}"
+
+
+def _shape(line: str) -> str:
+    """Returns a line without its numbers: what is logged again has another time in front."""
+    return re.sub(r"\d+", "", line)
 
 
 def _tail(file: Path) -> str:
     try:
         with file.open("rb") as log:
-            log.seek(max(0, file.stat().st_size - TAIL_BYTES))
-            return log.read().decode(errors="replace")
+            begins = max(0, file.stat().st_size - TAIL_BYTES)
+            log.seek(begins)
+            text = log.read().decode(errors="replace")
     except OSError:
         return ""
+    return (text.partition("\n")[2] or text) if begins else text  # without what is left of a line
 
 
 def _answers(url: str) -> bool:

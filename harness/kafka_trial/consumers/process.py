@@ -22,7 +22,15 @@ from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.wiring import LOOPBACK
 from kafka_trial.consumers.consumer import Group, Member, MemberFailure
 from kafka_trial.consumers.container import container_launcher
-from kafka_trial.consumers.member import Launcher, ProcessMember, exited, is_ready, never_assigned
+from kafka_trial.consumers.member import (
+    WROTE_NOTHING,
+    Launcher,
+    ProcessMember,
+    exited,
+    is_ready,
+    last_words,
+    never_assigned,
+)
 from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
 from kafka_trial.consumers.spec import ConsumerSpec, fill, used_placeholders
 from kafka_trial.containers.network import ContainerNetwork
@@ -84,6 +92,19 @@ class ProcessGroup:
     def events(self) -> Sequence[Path]:
         """The history files of all incarnations so far."""
         return [member.recorder.path for member in (*self._past, *self._current.values())]
+
+    @property
+    def deserted(self) -> bool:
+        """Whether all members have ended by themselves: nobody starts them again."""
+        members = self._current.values()
+        return bool(members) and all(not member.alive and not member.asked_to_stop for member in members)
+
+    @property
+    def last_words(self) -> str:
+        """What a member wrote last, as a clause that names it: the first member that wrote anything."""
+        told = [(member.name, last_words(member)) for _, member in sorted(self._current.items())]
+        name, words = next((one for one in told if not one[1].startswith(WROTE_NOTHING)), told[0])
+        return f"{name}: {words}"
 
     def start(self) -> None:
         """Starts all members at once."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RUNS_AT_MOST_S = 24 * 3600
 ENDS_WITHIN_S = 5.0  # from when the engine knows that it has ended, until we do
+FROZEN_WITHIN_S = 10.0
+NOT_FROZEN = "unable to freeze"  # runc looks a while whether the kernel has done it, and takes it back: a busy machine
 COPIED_WITHIN_S = 5.0  # what it wrote before its end; the engine holds back a megabyte of it at most
 LOG_LIMITS = {"max-size": "5m", "max-file": "2"}  # or one that writes without end would fill the engine's disk
 # Of a stream that carries both: one byte of which, three of nothing, four of the length (Docker Engine API, attach).
@@ -221,15 +223,28 @@ class Container:
             self.container_view = NO_LONGER
 
     def _freeze(self, *, frozen: bool) -> None:
-        """Freezes or thaws it, unless it is so already: a frozen one that is signalled is thawed by the engine."""
+        """Freezes or thaws it, unless it is so already: a frozen one that is signalled is thawed by the engine.
+
+        Raises:
+            WaitTimeout: the kernel had not frozen it in time, however often it was asked to.
+        """
+        what = f"container {self.spec.name} to be {'frozen' if frozen else 'thawed'}"
+        wait_until(lambda: self._is_made(frozen=frozen), within_s=FROZEN_WITHIN_S, what=what, detail=lambda: NOT_FROZEN)
+        self._paused = frozen
+
+    def _is_made(self, *, frozen: bool) -> bool:
+        """Asks the engine to freeze or thaw it; False where it is to be asked again."""
         from docker.errors import APIError
 
         try:
             (self._container.pause if frozen else self._container.unpause)()
-        except APIError:
-            if bool(self._client.api.inspect_container(self.id)["State"]["Paused"]) is not frozen:
+        except APIError as error:
+            if bool(self._client.api.inspect_container(self.id)["State"]["Paused"]) is frozen:
+                return True
+            if NOT_FROZEN not in (error.explanation or ""):
                 raise
-        self._paused = frozen
+            return False
+        return True
 
     def _await_end(self) -> None:
         """Waits for its end, then for the last of its output: who sees that it has ended has all of it to read."""

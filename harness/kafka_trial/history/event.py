@@ -129,6 +129,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
+                    few_handled       count message   (fewer records than a verdict takes, when the drain was over; message: what
+                                      a member had written last)
                     window            name(fault|load) ...
                     consumer_failure  member name(never-assigned|exited|never-stopped) message
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
@@ -264,7 +266,7 @@ _WORDS = {
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence crash_point",
     "run": "phase clock wall_jump scheduling_delay reading_delay resources cpu_wait oom_kills group_named topic_named "
-    "calibrated window consumer_failure control_member environment audit unread end",
+    "calibrated few_handled window consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})

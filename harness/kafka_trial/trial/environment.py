@@ -31,12 +31,13 @@ from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
-from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
+from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
+IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
 SNAPSHOT_WITHIN_S = 60.0
 LOAD_STOPS_WITHIN_S = 30.0
 CALIBRATION_WITHIN_S = 30.0
@@ -191,6 +192,8 @@ class TrialEnvironment:
         self.console.say(
             f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {rate:.0f}/s"
         )
+        if not drained:
+            self.console.say(f"nothing was handled yet; {self.group.last_words}")
 
     @contextmanager
     def bursts(self, planned: Sequence[Burst]) -> Iterator[None]:
@@ -253,13 +256,21 @@ class TrialEnvironment:
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
         self.console.say(f"load: {counts}")
 
-    def wait_converged(self, ends: Mapping[int, int], *, within_s: float, at_most_s: float) -> None:
+    def wait_converged(self, ends: Mapping[int, int], *, within_s: float, at_most_s: float, stalled_s: float) -> None:
         """Waits until all is handled and committed and stays so, or the time is up (the judge says which): longer, but
-        at most so long, where members and brokers wait longer for a processor than they did before."""
+        at most so long, where members and brokers wait longer for a processor than they did before.
+
+        What was committed past and not handled is waited for only as long as a partition may stand still, `stalled_s`.
+        A group that did nothing in the whole trial, and whose `within_s` is cut off by `at_most_s`, so that nobody can
+        say that it is late, has as much time for a first record as members have to become ready.
+        """
         began_s = time.monotonic()
         until_s = began_s + min(within_s, at_most_s)
-        settle_s = max(SETTLED_S, SETTLED_INTERVALS * self.trial_spec.consumer.progress.interval_s)
-        settled_since_s: float | None = None
+        idle_at_most_s = max(stalled_s, self.trial_spec.scenario.limits.ready_s)
+        idle_until_s = began_s + (idle_at_most_s if within_s > at_most_s else at_most_s)
+        progress = self.trial_spec.consumer.progress
+        settle_s = max(SETTLED_S, SETTLED_INTERVALS * progress.interval_s)
+        drain_watch = DrainWatch(settle_s, stalled_s if progress.kind in IN_KAFKA else None)
         while True:
             if (now_s := time.monotonic()) >= until_s:
                 until_s = began_s + min(within_s + self._busier_s(), at_most_s)
@@ -268,10 +279,16 @@ class TrialEnvironment:
             self._expect_witnesses()
             lag, unhandled = self._behind(ends)
             self.console.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
-            settled_since_s = None if lag or unhandled else settled_since_s or now_s
-            if settled_since_s is not None and now_s - settled_since_s >= settle_s:
+            idle = now_s >= idle_until_s and not (self.progress.handled_total() or self.progress.committed)
+            if drain_watch.over(lag, unhandled, now_s=now_s) or idle:
                 return
             pause(0.1)
+
+    def note_few_handled(self) -> None:
+        """Writes down what a member wrote last, where too little was handled for a verdict: it may say why."""
+        handled = self.progress.update().handled_total()
+        if handled < self.trial_spec.scenario.limits.records_judged_min:
+            self.record("few_handled", count=handled, message=self.group.last_words)
 
     def snapshot_witnesses(self) -> None:
         """Has every witness read up to the end of now; one that cannot makes the verdict unknown."""
@@ -357,7 +374,7 @@ class TrialEnvironment:
             within_s=lost_s + timing.session_timeout_s + timing.poll_interval_s + FED_WITHIN_S,
             what=f"{FRESH_MIN} records more on every partition since the group last changed",
             every_s=0.1,
-            alive=lambda: each_round() or fed.given_up(),
+            alive=lambda: each_round() or fed.given_up() or self._deserted(),
         )
 
     def _tell_feeding(self) -> None:
@@ -375,6 +392,9 @@ class TrialEnvironment:
             self.producer.hold()
         return fed.look(self.admin.log_ends(self.topic), watch.changes if resting else None)
 
+    def _deserted(self) -> str | None:
+        return "all members have ended by themselves" if self.group.deserted else None
+
     def _group_is_stable(self) -> bool:
         """Whether a classic group is in no rebalance; of others the coordinator does not say it in this way."""
         if not self.watch.classic:
@@ -391,7 +411,7 @@ class TrialEnvironment:
         """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""
         progress = self.progress.update()
         spec = self.trial_spec.consumer
-        lag = progress.lag(ends) if spec.progress.kind in ("kafka", "transaction") else 0
+        lag = progress.lag(ends) if spec.progress.kind in IN_KAFKA else 0
         by_lines = spec.evidence.sink == "none"
         unseen = by_lines and (spec.evidence.events == "none" or spec.evidence.stdout == "buffered")
         if spec.claim.delivery == "at-most-once" or unseen:  # what stands in a buffer comes when the member ends

@@ -161,6 +161,27 @@ class FreshRecords:
         return "the load has ended" if time.monotonic() - self.moved_s > STILL_S else None
 
 
+@dataclass
+class DrainWatch:
+    """Since when a draining group has been as far behind as it is.
+
+    Records that were committed past and not handled were skipped, for all that is known, once none has come for
+    `stalled_s`: no bound of the judge's counts with them (`invariants/summaries.py`). None: positions cannot be seen.
+    """
+
+    settle_s: float
+    stalled_s: float | None
+    _behind: tuple[int, int] | None = None
+    _since_s: float = 0.0
+
+    def over(self, lag: int, unhandled: int, *, now_s: float) -> bool:
+        """Tells whether all was committed for long enough, and all was handled, or nothing more will be."""
+        if (lag, unhandled) != self._behind:
+            self._behind, self._since_s = (lag, unhandled), now_s
+        enough_s = self.stalled_s if unhandled else self.settle_s
+        return not lag and enough_s is not None and now_s - self._since_s >= enough_s
+
+
 SECOND_NS = 1_000_000_000
 ADDING = "partitions-added"
 SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")

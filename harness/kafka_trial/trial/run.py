@@ -100,10 +100,12 @@ def drain(environment: TrialEnvironment) -> None:
     """Waits until every partition has converged and stays so, or until the deadline by which it had to."""
     ends = environment.ends()
     bound_s = convergence_bound_s(environment.timing(backlog=environment.progress.update().lag(ends)))
-    window_s = max(bound_s, stall_window_s(environment.timing(backlog=0))) + DRAIN_MARGIN_S
+    stalled_s = stall_window_s(environment.timing(backlog=0))
+    window_s = max(bound_s, stalled_s) + DRAIN_MARGIN_S
     limits = environment.trial_spec.scenario.limits  # cut short by them, lateness is left undecided
     environment.phase("drain", drain_told(bound_s, limits))
-    environment.wait_converged(ends, within_s=window_s, at_most_s=limits.drain_s)
+    environment.wait_converged(ends, within_s=window_s, at_most_s=limits.drain_s, stalled_s=stalled_s)
+    environment.note_few_handled()
 
 
 def drain_told(bound_s: float, limits: Limits) -> str:

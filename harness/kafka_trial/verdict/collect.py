@@ -58,7 +58,13 @@ def collect(
         ground=(*unknowns, *environment_failures(judgement), *no_control),
         unready=tuple(_unready(failed, at_work)),
         gaps=tuple(
-            coverage_gaps(coverage, _with_added(scope, trial_context.partitions), silent=trial_context.settings.silent)
+            coverage_gaps(
+                coverage,
+                _with_added(scope, trial_context.partitions),
+                silent=trial_context.settings.silent,
+                sink=trial_context.settings.sink,
+                last_words=next(map(_message, said.get("few_handled", ())), None),
+            )
             + faults_without_traffic(coverage, trial_context)
             + [plain(lost_events_in_words(one)) for one in trial_context.lost_events]
         ),

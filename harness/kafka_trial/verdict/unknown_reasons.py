@@ -114,18 +114,31 @@ PROVES_NOTHING = "proves nothing about the consumer"
 LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
 
 
-def coverage_gaps(coverage: Coverage, scope: Scope, *, silent: bool = False) -> list[str]:
+# What to look at where no effect of any record came to a sink.
+NO_EFFECTS = {
+    "http": "no effect came to the sink: members are to post to `{sink_url}/effect`",
+    "topic": "no effect came to the sink: members are to write to the topic that [sink.topic] names, and to no other",
+    "postgres": "no effect came to the sink: members are to write to `{postgres_url}`, which has no TLS, and is not at "
+    "localhost where they are containers",
+}
+
+
+def coverage_gaps(
+    coverage: Coverage, scope: Scope, *, silent: bool = False, sink: str | None = None, last_words: str | None = None
+) -> list[str]:
     """Returns where too little was there to judge: nothing found there means nothing.
 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
-    can say that, those that were there.
+    can say that, those that were there. Where these are too few, what a member wrote last may say why.
     """
     told = list(scope.unknowns)
     least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
     if coverage.records < least:
         told.append(f"{coverage.records} records were judged, fewer than the {least} it takes")
     elif handled < least and not silent:
-        told.append(f"{handled} of {coverage.records} records were handled, fewer than the {least} it takes")
+        words = [None if handled else NO_EFFECTS.get(sink or ""), last_words]
+        few = f"{handled} of {coverage.records} records were handled, fewer than the {least} it takes"
+        told.append("; ".join([few, *filter(None, words)]))
     seen = {part.partition for part in coverage.partitions if part.records}
     if coverage.records:
         missing = [partition for partition in range(scope.partitions or 0) if partition not in seen]
