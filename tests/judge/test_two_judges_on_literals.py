@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from group_lines import heartbeat, joined, synced
+from group_lines import heartbeat, joined, left, synced
 from histories import (
     BEGUN_NS,
     MS,
@@ -17,6 +17,7 @@ from histories import (
     WALL_NS,
     Line,
     after,
+    answered,
     asked,
     assigned,
     commit,
@@ -37,6 +38,7 @@ from histories import (
     own_time,
     owner,
     processed,
+    read_late,
     revoked,
     sent,
     started,
@@ -116,6 +118,7 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         ([*GIVEN, after(1.2), asked("OFFSET_COMMIT", "m0", 0), after(1.4), heartbeat("m0"), *LOST_IN_HAND], []),
         ([*GIVEN, *FOR_LONG, *LOST_IN_HAND, after(0.1), owner("m1", idle=["m0"])], [0]),
         ([*GIVEN, *FOR_LONG, owner("m1", idle=["m0"]), *LOST_IN_HAND], []),
+        ([owner("m0"), heartbeat("m0"), assigned("m0"), *FOR_LONG, *LOST_IN_HAND], []),
     ],
     ids=[
         "answered all the time",
@@ -124,6 +127,7 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         "answered a commit alone",
         "given to another a moment later",
         "given to another",
+        "the log lacks the answer that gave it, and may lack another",
     ],
 )
 def test_a_loss_has_a_reason_by_when_it_is_told(lines: Lines, late: list[int]) -> None:
@@ -265,6 +269,36 @@ def test_what_a_sink_heard_of_has_an_order_across_partitions_too(posts: Lines, l
     assert both("reordered-across-partitions", lines, WITH_SINK, **frame) == (late, 0)
 
 
+# --- floors ----------------------------------------------------------------------------------------------------------
+
+DONE_BEFORE: Lines = [assigned("m0"), delivered("m0", 0), effect(0), processed("m0", 0)]
+GIVES_IT_UP: Lines = [committed(1, by="m0"), revoked("m0", 0)]
+OWN_BEFORE: Lines = [assigned("m1"), after(0.1), committed(1, by="m0"), revoked("m1", 0)]
+TOLD_ONE: Lines = [answered("m1", 1), assigned("m1")]
+
+
+def fetch_of_m1(position: int, took_s: float) -> Line:
+    """m1 fetches from there, and waits so long for the answer."""
+    return lasting(fetched("m1", position, size_bytes=9), took_s)
+
+
+@pytest.mark.parametrize(
+    ("lines", "below"),
+    [
+        ([*GIVES_IT_UP, *TOLD_ONE, fetch_of_m1(0, 0.005)], [0]),
+        ([*GIVES_IT_UP, *TOLD_ONE, fetch_of_m1(0, 0.015)], [0]),
+        ([*GIVES_IT_UP, *TOLD_ONE, fetch_of_m1(1, 0.015)], []),
+        ([revoked("m0", 0), *OWN_BEFORE, *TOLD_ONE, fetch_of_m1(0, 0.1), fetch_of_m1(1, 0.005)], []),
+    ],
+    ids=["below it", "below it, before its line was read", "where it was told to", "asked for in the epoch before"],
+)
+def test_where_an_ownership_epoch_began_its_first_own_fetch_tells(lines: Lines, below: list[int]) -> None:
+    """The lines of its member are read late; what was on its way when the partition was taken is none of its own."""
+    again = [*DONE_BEFORE, *lines, effect(0)]
+    assert both("illegal-redelivery", again, WITH_SINK) == (below, 0)
+    assert both("redelivered", again, WITH_SINK) == ([] if below else [0], 0)
+
+
 # --- several clients in one process --------------------------------------------------------------------------------
 
 IN_TRANSACTIONS = SETTINGS | {"progress": "transaction"}
@@ -303,6 +337,33 @@ def test_a_commit_in_a_transaction_is_of_the_member_that_it_names(lines: Lines, 
         "zombie-commit", [of_client("a", line) for line in handled("m0", 0)] + lines, IN_TRANSACTIONS
     )
     assert (instances.total(), undecided) == (zombies, 0)
+
+
+LET_IN: Lines = [of_client(name, joined("m0")) for name in ("a", "b")]
+OF_A = of_client("a", asked("OFFSET_COMMIT", "m0", 0, took_ms=1))
+TWO_IN_HAND: Lines = [delivered("m0", 0), delivered("m0", 1), processed("m0", 0), processed("m0", 1)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "overlap", "undecided"),
+    [
+        (LET_IN, [1], 0),
+        ([*LET_IN, OF_A], [], 1),
+        ([*LET_IN, of_client("a", heartbeat("m0"))], [], 1),
+        ([*LET_IN, of_client("a", asked("OFFSET_COMMIT", "m0", 0, error=22))], [1], 0),
+        ([*LET_IN, of_client("a", left("m0"))], [1], 0),
+        ([LET_IN[0], after(1), read_late(OF_A, 0.5), lasting(of_client("b", joined("m0")), 0.3)], [1], 0),
+    ],
+    ids=[
+        *("one after the other", "the first one commits", "the first one is in the group", "its commit is refused"),
+        *("its goodbye comes late", "its commit came late, and was before"),
+    ],
+)
+def test_two_live_in_a_process_while_the_first_one_is_granted_anything(
+    lines: Lines, overlap: list[int], undecided: int
+) -> None:
+    """A commit is as good as a join. One at a time, the lines are of one, and two records in hand are one's."""
+    assert both("overlapping-handlers", [assigned("m0"), *lines, *TWO_IN_HAND]) == (overlap, undecided)
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,7 @@ class FileReader:
         self.builder.told.take(self.builder, self.source, block, columns, columns["time_ns"])
         session_ms = self.builder.told.longest_session_ms()
         self.builder.heartbeat_runs.take(self.builder, self.source, columns, longest_session_ms=session_ms)
+        self.builder.member_spans.take(self.builder, columns)
         self._take_lines(columns)
 
     def _take_lines(self, columns: Columns) -> None:

@@ -46,7 +46,7 @@ def unfounded(p: Partition, source: str) -> Iterator[tuple[Event, bool]]:
             if not opens:  # what came after it was given up stands behind the next line
                 used[log] = max(since_opened[log], min(used[log], before[log]))
             used[log] = max(used[log], void[log])
-        believed = opens and (any(by_then[log] > used[log] for log in (0, 1)) or not _are_known(p.trial, line))
+        believed = opens and (any(by_then[log] > used[log] for log in (0, 1)) or not are_known(p.trial, line))
         if believed:
             used = [max(used[log], before[log], min(used[log] + 1, by_then[log])) for log in (0, 1)]
             since_opened = since_opened if holds else list(used)
@@ -108,7 +108,7 @@ def _counted(trial: Trial, times: list[float], line: Event) -> tuple[int, int]:
     return len(by_then), len([at_ns for at_ns in times if at_ns <= trial.written_ns(line)])
 
 
-def _are_known(trial: Trial, line: Event) -> bool:
+def are_known(trial: Trial, line: Event) -> bool:
     """The request log knows all that the incarnation of a line was given by then: at some time it was given something,
     be it nothing."""
     given = [answer for _, answer in _settled(trial, line) if _assigns(answer)]

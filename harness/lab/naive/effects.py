@@ -198,9 +198,16 @@ def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
         return False
     closed_ns = held.closed.time_ns if held.closed else FOREVER
     asked = naive_responses.fetches(p.trial, p.tp, held.member)
-    begun_at = [place for at_ns, place in asked if held.opened.time_ns <= at_ns < closed_ns][:1]
+    begun_at = [place for at_ns, place in asked if _assigned_ns(p, held) <= at_ns < closed_ns][:1]
     floor = p.floor(held)
     return floor is not None and bool(begun_at) and begun_at[0] <= offset < floor
+
+
+def _assigned_ns(p: Partition, held: OwnershipEpoch) -> float:
+    """When it can have opened at the earliest: its line is read late, but after its file's one before was over."""
+    before = [one for one in p.ownership_epochs if one.source == held.source and one.number < held.number]
+    ended_ns = [one.closed.time_ns for one in before if one.closed]
+    return min(held.opened.time_ns, max([p.trial.written_ns(held.opened), *ended_ns]))
 
 
 def _alone(p: Partition, held: OwnershipEpoch) -> bool:

@@ -2,6 +2,7 @@
 
 A client loses its partitions without giving them up where its session ended, or where it was told that it is out of
 the group. Where the request log can tell that there was nothing of the kind, it gave them up: the line is a `revoked`.
+A log that lacks the answer that gave them may lack the one that took them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from lab.naive.assignments import request_log_can_tell
+from lab.naive.assignments import are_known
 from lab.naive.responses import (
     COMMITS,
     FENCING,
@@ -35,7 +36,7 @@ KEEPS_FROM_ITS_GROUP = (
 def is_a_loss(p: Partition, line: Event) -> bool:
     """The member may have lost the partition when it says so, as far as the brokers' logs can tell."""
     ended = [ownership_epoch for ownership_epoch in p.ownership_epochs if ownership_epoch.closed == line]
-    if not ended or not request_log_can_tell(p.trial, line):
+    if not ended or not are_known(p.trial, line):
         return True
     return (
         _sent_away(p.trial, ended[0], line)
