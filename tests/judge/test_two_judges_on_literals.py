@@ -37,11 +37,13 @@ from histories import (
     on,
     own_time,
     owner,
+    phase,
     processed,
     read_late,
     revoked,
     sent,
     started,
+    taken_back,
 )
 from lab.agreement.sayings import Said, naive_says, vectorised_says
 from lab.history_strategies import History
@@ -119,6 +121,8 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         ([*GIVEN, *FOR_LONG, *LOST_IN_HAND, after(0.1), owner("m1", idle=["m0"])], [0]),
         ([*GIVEN, *FOR_LONG, owner("m1", idle=["m0"]), *LOST_IN_HAND], []),
         ([owner("m0"), heartbeat("m0"), assigned("m0"), *FOR_LONG, *LOST_IN_HAND], []),
+        ([*GIVEN, *FOR_LONG, heartbeat("m0", error=27), *LOST_IN_HAND], []),
+        ([*GIVEN, *FOR_LONG, heartbeat("m0", error=27), synced("m0", 0), *LOST_IN_HAND], [0]),
     ],
     ids=[
         "answered all the time",
@@ -128,6 +132,8 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         "given to another a moment later",
         "given to another",
         "the log lacks the answer that gave it, and may lack another",
+        "closed while its group rebalanced",
+        "given it again when its group had rebalanced",
     ],
 )
 def test_a_loss_has_a_reason_by_when_it_is_told(lines: Lines, late: list[int]) -> None:
@@ -202,6 +208,17 @@ def test_an_output_is_as_old_as_its_broker_says(written_before_s: float, skipped
     assert both("poll-skip", [*JUMPED, output], in_transactions, records=3) == (skipped, 0)
 
 
+@pytest.mark.parametrize(
+    ("written_before_s", "first"), [(1.0, "effected"), (0.0, "delivered")], ids=["written before", "not"]
+)
+def test_a_record_that_was_taken_back_is_told_by_what_was_made_of_it_first(written_before_s: float, first: str) -> None:
+    """Its output is as old as its broker says, whenever it is read."""
+    output = own_time(effect(0, topic="out", partition=0, offset=5), written_before_s)
+    lines = [assigned("m0"), taken_back(0), after(2), delivered("m0", 0), output]
+    instances, _ = said("aborted-read", lines, SETTINGS | {"progress": "transaction", "sink": "topic"}, records=[])
+    assert [dict(attributes) for *_, attributes in instances] == [{"what": first}]
+
+
 # --- order -----------------------------------------------------------------------------------------------------------
 
 LOST_UNTOLD: Lines = [owner("m1"), assigned("m1"), after(1), owner("m0", idle=["m1"]), assigned("m0")]
@@ -219,6 +236,17 @@ WOKEN: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), lost("m1")]
 def test_an_effect_is_of_whoever_had_its_record_in_hand(lines: Lines, late: list[int]) -> None:
     """An untold loss excuses what its member did, and not what the next owner did two seconds before."""
     assert both("reordered-key", [*LOST_UNTOLD, *lines], WITH_SINK) == (late, 0)
+
+
+HAS_ONE: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), delivered("m1", 1)]
+TAKEN: Lines = [after(1), owner("m0", idle=["m1"]), assigned("m0"), delivered("m0", 2), effect(2), processed("m0", 2)]
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(0.4, []), (0.6, [1])], ids=["may be before", "after it"])
+def test_an_effect_soon_after_the_member_was_told_may_have_been_before(seconds: float, late: list[int]) -> None:
+    """m1 had record 1 in hand when the partition was taken; lines and effects are read half a second apart at most."""
+    lines = [owner("m1"), assigned("m1"), *HAS_ONE, *TAKEN, lost("m1", 0), after(seconds), effect(1)]
+    assert both("reordered-key", lines, WITH_SINK, records=3) == (late, 0)
 
 
 TO_TOPIC = SETTINGS | {"sink": "topic"}
@@ -412,6 +440,23 @@ def test_a_refusal_on_another_connection_is_of_the_same_commit(lines: Lines, *, 
     instances, undecided = said("skipped", [assigned("m0"), *handled("m0", 0), *lines], AT_MOST_ONCE)
     assert [dict(one[3])["in_flight_at_crash"] for one in instances] == [in_flight]
     assert undecided == 0
+
+
+# --- convergence -----------------------------------------------------------------------------------------------------
+
+LEFT_ONE: Lines = [assigned("m0"), *handled("m0", 0), committed(1, by="m0"), after(12), phase("drain")]
+
+
+@pytest.mark.parametrize(
+    ("drain_s", "within_s", "late", "undecided"),
+    [(5, 3, 1, 0), (5, 30, 0, 1), (20, 3, 0, 0)],
+    ids=["it is late", "it has time yet", "it is stuck"],
+)
+def test_what_is_not_known_to_be_stuck_may_be_late(drain_s: float, within_s: float, late: int, undecided: int) -> None:
+    """Nothing has moved for long; but in the drain for less than the window after which anything is stuck."""
+    settings = SETTINGS | {"converge_within_s": within_s}
+    instances, left_open = said("late-convergence", [*LEFT_ONE, after(drain_s)], settings)
+    assert (instances.total(), left_open) == (late, undecided)
 
 
 # --- blocked by what is empty ----------------------------------------------------------------------------------------
