@@ -327,6 +327,16 @@ def test_where_an_ownership_epoch_began_its_first_own_fetch_tells(lines: Lines, 
     assert both("redelivered", again, WITH_SINK) == ([] if below else [0], 0)
 
 
+ASKS_AGAIN: Lines = [after(0.1), *committed(0, by="m1"), answered("m1", 0), fetched("m1", 0)]
+
+
+@pytest.mark.parametrize(("by", "below"), [(processed("m1", 0), [0]), (answered("m1", 1), [])], ids=["begun", "not"])
+def test_an_end_is_a_beginning_of_whoever_tells_of_none(by: Line, below: list[int]) -> None:
+    """m1 prints ends alone; what it is answered when it has done something is no place where it was told to start."""
+    lines = [*DONE_BEFORE, *GIVES_IT_UP, *TOLD_ONE, by, *ASKS_AGAIN, *([] if below else [processed("m1", 0)])]
+    assert both("illegal-redelivery", lines, WITH_SINK) == (below, 0)
+
+
 # --- several clients in one process --------------------------------------------------------------------------------
 
 IN_TRANSACTIONS = SETTINGS | {"progress": "transaction"}

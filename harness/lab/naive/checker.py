@@ -1175,7 +1175,7 @@ class Partition:
         """Where the ownership epoch had to start; None when nobody knows."""
         if ownership_epoch.source in self.trial.untimed:
             return self._start_of(None)  # nobody knows when it began
-        first = min((w.event.time_ns for w in self.deliveries if w.ownership_epoch == ownership_epoch), default=FOREVER)
+        first = min((w.event.time_ns for w in self.given if w.ownership_epoch == ownership_epoch), default=FOREVER)
         earliest_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns)
         earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(ownership_epoch)
         answers = [
