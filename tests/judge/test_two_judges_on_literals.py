@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from group_lines import heartbeat, joined, synced
+from group_lines import heartbeat, joined, left, synced
 from histories import (
     BEGUN_NS,
     MS,
@@ -17,6 +17,7 @@ from histories import (
     WALL_NS,
     Line,
     after,
+    answered,
     asked,
     assigned,
     commit,
@@ -36,10 +37,13 @@ from histories import (
     on,
     own_time,
     owner,
+    phase,
     processed,
+    read_late,
     revoked,
     sent,
     started,
+    taken_back,
 )
 from lab.agreement.sayings import Said, naive_says, vectorised_says
 from lab.history_strategies import History
@@ -116,6 +120,9 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         ([*GIVEN, after(1.2), asked("OFFSET_COMMIT", "m0", 0), after(1.4), heartbeat("m0"), *LOST_IN_HAND], []),
         ([*GIVEN, *FOR_LONG, *LOST_IN_HAND, after(0.1), owner("m1", idle=["m0"])], [0]),
         ([*GIVEN, *FOR_LONG, owner("m1", idle=["m0"]), *LOST_IN_HAND], []),
+        ([owner("m0"), heartbeat("m0"), assigned("m0"), *FOR_LONG, *LOST_IN_HAND], []),
+        ([*GIVEN, *FOR_LONG, heartbeat("m0", error=27), *LOST_IN_HAND], []),
+        ([*GIVEN, *FOR_LONG, heartbeat("m0", error=27), synced("m0", 0), *LOST_IN_HAND], [0]),
     ],
     ids=[
         "answered all the time",
@@ -124,6 +131,9 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         "answered a commit alone",
         "given to another a moment later",
         "given to another",
+        "the log lacks the answer that gave it, and may lack another",
+        "closed while its group rebalanced",
+        "given it again when its group had rebalanced",
     ],
 )
 def test_a_loss_has_a_reason_by_when_it_is_told(lines: Lines, late: list[int]) -> None:
@@ -198,6 +208,17 @@ def test_an_output_is_as_old_as_its_broker_says(written_before_s: float, skipped
     assert both("poll-skip", [*JUMPED, output], in_transactions, records=3) == (skipped, 0)
 
 
+@pytest.mark.parametrize(
+    ("written_before_s", "first"), [(1.0, "effected"), (0.0, "delivered")], ids=["written before", "not"]
+)
+def test_a_record_that_was_taken_back_is_told_by_what_was_made_of_it_first(written_before_s: float, first: str) -> None:
+    """Its output is as old as its broker says, whenever it is read."""
+    output = own_time(effect(0, topic="out", partition=0, offset=5), written_before_s)
+    lines = [assigned("m0"), taken_back(0), after(2), delivered("m0", 0), output]
+    instances, _ = said("aborted-read", lines, SETTINGS | {"progress": "transaction", "sink": "topic"}, records=[])
+    assert [dict(attributes) for *_, attributes in instances] == [{"what": first}]
+
+
 # --- order -----------------------------------------------------------------------------------------------------------
 
 LOST_UNTOLD: Lines = [owner("m1"), assigned("m1"), after(1), owner("m0", idle=["m1"]), assigned("m0")]
@@ -215,6 +236,17 @@ WOKEN: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), lost("m1")]
 def test_an_effect_is_of_whoever_had_its_record_in_hand(lines: Lines, late: list[int]) -> None:
     """An untold loss excuses what its member did, and not what the next owner did two seconds before."""
     assert both("reordered-key", [*LOST_UNTOLD, *lines], WITH_SINK) == (late, 0)
+
+
+HAS_ONE: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), delivered("m1", 1)]
+TAKEN: Lines = [after(1), owner("m0", idle=["m1"]), assigned("m0"), delivered("m0", 2), effect(2), processed("m0", 2)]
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(0.4, []), (0.6, [1])], ids=["may be before", "after it"])
+def test_an_effect_soon_after_the_member_was_told_may_have_been_before(seconds: float, late: list[int]) -> None:
+    """m1 had record 1 in hand when the partition was taken; lines and effects are read half a second apart at most."""
+    lines = [owner("m1"), assigned("m1"), *HAS_ONE, *TAKEN, lost("m1", 0), after(seconds), effect(1)]
+    assert both("reordered-key", lines, WITH_SINK, records=3) == (late, 0)
 
 
 TO_TOPIC = SETTINGS | {"sink": "topic"}
@@ -265,6 +297,46 @@ def test_what_a_sink_heard_of_has_an_order_across_partitions_too(posts: Lines, l
     assert both("reordered-across-partitions", lines, WITH_SINK, **frame) == (late, 0)
 
 
+# --- floors ----------------------------------------------------------------------------------------------------------
+
+DONE_BEFORE: Lines = [assigned("m0"), delivered("m0", 0), effect(0), processed("m0", 0)]
+GIVES_IT_UP: Lines = [committed(1, by="m0"), revoked("m0", 0)]
+OWN_BEFORE: Lines = [assigned("m1"), after(0.1), committed(1, by="m0"), revoked("m1", 0)]
+TOLD_ONE: Lines = [answered("m1", 1), assigned("m1")]
+
+
+def fetch_of_m1(position: int, took_s: float) -> Line:
+    """m1 fetches from there, and waits so long for the answer."""
+    return lasting(fetched("m1", position, size_bytes=9), took_s)
+
+
+@pytest.mark.parametrize(
+    ("lines", "below"),
+    [
+        ([*GIVES_IT_UP, *TOLD_ONE, fetch_of_m1(0, 0.005)], [0]),
+        ([*GIVES_IT_UP, *TOLD_ONE, fetch_of_m1(0, 0.015)], [0]),
+        ([*GIVES_IT_UP, *TOLD_ONE, fetch_of_m1(1, 0.015)], []),
+        ([revoked("m0", 0), *OWN_BEFORE, *TOLD_ONE, fetch_of_m1(0, 0.1), fetch_of_m1(1, 0.005)], []),
+    ],
+    ids=["below it", "below it, before its line was read", "where it was told to", "asked for in the epoch before"],
+)
+def test_where_an_ownership_epoch_began_its_first_own_fetch_tells(lines: Lines, below: list[int]) -> None:
+    """The lines of its member are read late; what was on its way when the partition was taken is none of its own."""
+    again = [*DONE_BEFORE, *lines, effect(0)]
+    assert both("illegal-redelivery", again, WITH_SINK) == (below, 0)
+    assert both("redelivered", again, WITH_SINK) == ([] if below else [0], 0)
+
+
+ASKS_AGAIN: Lines = [after(0.1), *committed(0, by="m1"), answered("m1", 0), fetched("m1", 0)]
+
+
+@pytest.mark.parametrize(("by", "below"), [(processed("m1", 0), [0]), (answered("m1", 1), [])], ids=["begun", "not"])
+def test_an_end_is_a_beginning_of_whoever_tells_of_none(by: Line, below: list[int]) -> None:
+    """m1 prints ends alone; what it is answered when it has done something is no place where it was told to start."""
+    lines = [*DONE_BEFORE, *GIVES_IT_UP, *TOLD_ONE, by, *ASKS_AGAIN, *([] if below else [processed("m1", 0)])]
+    assert both("illegal-redelivery", lines, WITH_SINK) == (below, 0)
+
+
 # --- several clients in one process --------------------------------------------------------------------------------
 
 IN_TRANSACTIONS = SETTINGS | {"progress": "transaction"}
@@ -303,6 +375,33 @@ def test_a_commit_in_a_transaction_is_of_the_member_that_it_names(lines: Lines, 
         "zombie-commit", [of_client("a", line) for line in handled("m0", 0)] + lines, IN_TRANSACTIONS
     )
     assert (instances.total(), undecided) == (zombies, 0)
+
+
+LET_IN: Lines = [of_client(name, joined("m0")) for name in ("a", "b")]
+OF_A = of_client("a", asked("OFFSET_COMMIT", "m0", 0, took_ms=1))
+TWO_IN_HAND: Lines = [delivered("m0", 0), delivered("m0", 1), processed("m0", 0), processed("m0", 1)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "overlap", "undecided"),
+    [
+        (LET_IN, [1], 0),
+        ([*LET_IN, OF_A], [], 1),
+        ([*LET_IN, of_client("a", heartbeat("m0"))], [], 1),
+        ([*LET_IN, of_client("a", asked("OFFSET_COMMIT", "m0", 0, error=22))], [1], 0),
+        ([*LET_IN, of_client("a", left("m0"))], [1], 0),
+        ([LET_IN[0], after(1), read_late(OF_A, 0.5), lasting(of_client("b", joined("m0")), 0.3)], [1], 0),
+    ],
+    ids=[
+        *("one after the other", "the first one commits", "the first one is in the group", "its commit is refused"),
+        *("its goodbye comes late", "its commit came late, and was before"),
+    ],
+)
+def test_two_live_in_a_process_while_the_first_one_is_granted_anything(
+    lines: Lines, overlap: list[int], undecided: int
+) -> None:
+    """A commit is as good as a join. One at a time, the lines are of one, and two records in hand are one's."""
+    assert both("overlapping-handlers", [assigned("m0"), *lines, *TWO_IN_HAND]) == (overlap, undecided)
 
 
 @pytest.mark.parametrize(
@@ -351,6 +450,23 @@ def test_a_refusal_on_another_connection_is_of_the_same_commit(lines: Lines, *, 
     instances, undecided = said("skipped", [assigned("m0"), *handled("m0", 0), *lines], AT_MOST_ONCE)
     assert [dict(one[3])["in_flight_at_crash"] for one in instances] == [in_flight]
     assert undecided == 0
+
+
+# --- convergence -----------------------------------------------------------------------------------------------------
+
+LEFT_ONE: Lines = [assigned("m0"), *handled("m0", 0), committed(1, by="m0"), after(12), phase("drain")]
+
+
+@pytest.mark.parametrize(
+    ("drain_s", "within_s", "late", "undecided"),
+    [(5, 3, 1, 0), (5, 30, 0, 1), (20, 3, 0, 0)],
+    ids=["it is late", "it has time yet", "it is stuck"],
+)
+def test_what_is_not_known_to_be_stuck_may_be_late(drain_s: float, within_s: float, late: int, undecided: int) -> None:
+    """Nothing has moved for long; but in the drain for less than the window after which anything is stuck."""
+    settings = SETTINGS | {"converge_within_s": within_s}
+    instances, left_open = said("late-convergence", [*LEFT_ONE, after(drain_s)], settings)
+    assert (instances.total(), left_open) == (late, undecided)
 
 
 # --- blocked by what is empty ----------------------------------------------------------------------------------------

@@ -521,8 +521,12 @@ AFTERWARDS: Lines = [lost("m0"), processed("m0", 0)]
         [fault("stall", "m0")],
         [owner("m1", idle=["m0"])],
         [gone("m0")],
+        [heartbeat("m0", error=27)],
     ],
-    ids=["fenced", "left", "silent for a session", "paused", "stalled", "given to others", "membership ended"],
+    ids=[
+        *("fenced", "left", "silent for a session", "paused", "stalled", "given to others", "membership ended"),
+        "closed in a rebalance",
+    ],
 )
 def test_a_loss_that_can_be_one_is_believed(reason: Lines) -> None:
     """The record in hand may be finished."""
@@ -534,7 +538,7 @@ def test_a_loss_that_can_be_one_is_believed(reason: Lines) -> None:
     [
         [],
         [heartbeat("m1", error=25)],
-        [heartbeat("m0", error=27)],
+        [heartbeat("m0", error=27), synced("m0", 0)],
         [after(2), heartbeat("m0"), after(2)],
         [fault("pause", "m1")],
         [generation(2)],

@@ -109,8 +109,8 @@ def _processes(batch: Batch) -> tuple[set[int], set[int]]:
     shows one at a time."""
     about = batch.trial_context
     shared = {about.lanes[lane] for lane in known_clients(batch).lanes}
-    answered = {answer.lane for answer in about.group_answers if answer.member_id >= 0}
-    seen = {member for lane, member in about.lanes.items() if lane in answered}
+    granted = {span.lane for span in about.member_spans}
+    seen = {member for lane, member in about.lanes.items() if lane in granted}
     return shared, seen - shared
 
 

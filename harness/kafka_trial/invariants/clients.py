@@ -1,9 +1,9 @@
 """Clients and incarnations: which group members live in one process, and which process of a member a file is of.
 
-Two members of a process are two where their answers interleave in the request log: a process that starts again with
-another client id, or rejoins under another member id, is one after the other. They are told apart by client id; where
-they share one, by the connections on which their member ids were seen, for a connection is one client's. A lane alone
-cannot tell them apart.
+Two members of a process are two where they were in the group at once, by what brokers granted them (`MemberSpan`): a
+process that starts again with another client id, or rejoins under another member id, is one after the other. They are
+told apart by client id; where they share one, by the connections on which their member ids were seen, for a connection
+is one client's. A lane alone cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.kernels import Array, Ints, at_or_before, exactly, picked
+from kafka_trial.invariants.kernels import NONE, Array, Ints, at_or_before, exactly, picked
 from kafka_trial.invariants.trial_context import GroupAnswer
 
+Span = tuple[int, int]  # from when to when
 Name = tuple[int, str, int]  # lane, client id, and the first of its member ids where others have the same client id
 
 
@@ -72,8 +73,9 @@ def known_clients(batch: Batch) -> Clients:
     for answer in trial_context.group_answers:
         if answer.lane in trial_context.lanes and answer.member_id >= 0:
             by_lane[answer.lane].append(answer)
-    shared = {lane: answers for lane, answers in sorted(by_lane.items()) if _interleave(answers)}
-    of_id = {number: name for answers in shared.values() for number, name in _names(answers)}
+    spans = _spans_by_lane(batch)
+    shared = {lane: by_lane[lane] for lane, own in sorted(spans.items()) if _interleave(own.values())}
+    of_id = {number: name for lane, answers in shared.items() for number, name in _names(answers, spans[lane])}
     numbers = {name: len(trial_context.members) + at for at, name in enumerate(sorted(set(of_id.values())))}
     by_connection = {
         (one.source, one.lane, one.connection): of_id[one.member_id] for answers in shared.values() for one in answers
@@ -98,28 +100,33 @@ def _numbered(names: Iterable[Name | None], numbers: dict[Name, int]) -> Ints:
     return np.array([*(-1 if name is None else numbers[name] for name in names), -1], np.int64)
 
 
-def _interleave(answers: Sequence[GroupAnswer]) -> bool:
-    """Tells whether two member ids were in the group at once: one was let in before the last answer to the other.
+def _spans_by_lane(batch: Batch) -> dict[int, dict[int, Span]]:
+    """Returns from when to when each member id was seen in the group, by lane. By when its requests were begun: a join
+    may be answered when its process has long gone."""
+    about = batch.trial_context
+    ours = [one for one in about.member_spans if one.lane in about.lanes]
+    walls = [NONE if at is None else at for one in ours for at in (one.first_wall_ns, one.last_wall_ns)]
+    times = [at for one in ours for at in (one.first_time_ns, one.last_time_ns)]
+    at_ns = batch.monotonic(np.array(walls, np.int64), np.array(times, np.int64)).reshape(-1, 2).tolist()
+    found: dict[int, dict[int, Span]] = defaultdict(dict)
+    for one, (first_ns, last_ns) in zip(ours, at_ns, strict=True):
+        found[one.lane][one.member_id] = first_ns, last_ns
+    return found
 
-    A goodbye is none of these: it may be logged when its client has been followed by the next one.
-    """
-    spans: dict[int, tuple[int, int]] = {}
-    for one in answers:
-        if not one.error and one.api != "LEAVE_GROUP" and (one.epoch is None or one.epoch >= 0):
-            begun_ns = one.time_ns - one.duration_ns  # a join may be answered when its process has long gone
-            first, last = spans.get(one.member_id, (begun_ns, begun_ns))
-            spans[one.member_id] = min(first, begun_ns), max(last, begun_ns)
-    ordered = sorted(spans.values())
-    return any(later[0] < earlier[1] for earlier, later in pairwise(ordered))
+
+def _interleave(spans: Iterable[Span]) -> bool:
+    """Tells whether two member ids were in the group at once: one was let in before another asked for the last time."""
+    return any(later[0] < earlier[1] for earlier, later in pairwise(sorted(spans)))
 
 
-def _names(answers: Sequence[GroupAnswer]) -> Iterator[tuple[int, Name]]:
+def _names(answers: Sequence[GroupAnswer], spans: Mapping[int, Span]) -> Iterator[tuple[int, Name]]:
     """Yields each member id of a lane with the name of its client."""
     by_client: dict[str, list[GroupAnswer]] = defaultdict(list)
     for answer in answers:
         by_client[answer.client_id or ""].append(answer)
     for client, own in by_client.items():
-        together = _joined_by_connection(own) if _interleave(own) else {}
+        seen = {answer.member_id: spans[answer.member_id] for answer in own if answer.member_id in spans}
+        together = _joined_by_connection(own) if _interleave(seen.values()) else {}
         for answer in own:
             yield answer.member_id, (answer.lane, client, together.get(answer.member_id, -1))
 

@@ -2,7 +2,8 @@
 
 Partitions are lost, and not revoked, where the member is out of its group already: a broker refused it, its session or
 its poll interval ran out, it had left. What is in hand then cannot be prevented from ending, which excuses it
-(`work-after-revoke`). The brokers know of each of these; where they saw none, the line counts as `revoked`.
+(`work-after-revoke`). The brokers know of each of these; where they saw none, the line counts as `revoked`. A request
+log that lacks the answer that gave the partition may lack the one that took it: then the line is believed (`can_tell`).
 
 Not listed by the word "lost" alone: a member with an instance id does not say that its poll interval ran out, and a
 Java client that is closed while its group rebalances calls what it still has lost (`onLeavePrepare`).

@@ -223,9 +223,10 @@ def _given_anything(batch: Batch) -> Ints:
 
 
 def first_fetch_positions(batch: Batch, held: Table) -> Ints:
-    """Returns from which position the member of each ownership epoch began to fetch, NONE where it is not known to
-    have."""
+    """Returns from which position the member of each ownership epoch began to fetch, by its first fetch that was begun
+    since; NONE where it is not known to have."""
     fetched = fetches(batch)
+    fetched = fetched.having(at_ns=fetched["asked_ns"]).sorted_by("slice", "source", "at_ns")
     return picked(fetched["fetch_position"], _first_fetch(fetched, held, held["close_ns"]), NONE)
 
 

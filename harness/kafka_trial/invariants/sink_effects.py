@@ -220,10 +220,20 @@ def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
     numbers = np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"]))
     held = ownership_epochs(batch).take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
-    first = np.where(held["begun_at"] == NONE, first_fetch_positions(batch, held), held["begun_at"])
+    fetched_from = first_fetch_positions(batch, held.having(open_ns=_assigned_ns(batch, held)))
+    first = np.where(held["begun_at"] == NONE, fetched_from, held["begun_at"])
     begun = picked(first, row, NONE)
     alone = picked(_alone(held).astype(np.int64), row, 0) == 1
     return picked(numbers, row, -1), alone & (begun != NONE) & (begun <= again["offset"])
+
+
+def _assigned_ns(batch: Batch, held: Table) -> Array:
+    """Returns when each ownership epoch can have opened at the earliest: its line is read late, but what was fetched
+    before the same file's one before was over is of that one."""
+    written_ns = batch.written_ns(held["source"], held["open_ns"])
+    ended_ns = picked(ownership_epochs(batch)["close_ns"], held["before"], NONE)
+    assigned_ns: Array = np.minimum(np.maximum(written_ns, ended_ns), held["open_ns"])
+    return assigned_ns
 
 
 def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:

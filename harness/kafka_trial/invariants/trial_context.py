@@ -313,6 +313,22 @@ class HeartbeatRun:
 
 
 @dataclass(frozen=True)
+class MemberSpan:
+    """From when to when a member id was seen in the group on a lane: by whatever brokers granted it, but for goodbyes.
+
+    When the first and the last such request were begun, by the broker's clock (None: its line bears no time) and as it
+    was read.
+    """
+
+    lane: int
+    member_id: int
+    first_wall_ns: int | None
+    first_time_ns: int
+    last_wall_ns: int | None
+    last_time_ns: int
+
+
+@dataclass(frozen=True)
 class TrialContext:
     """Everything about a trial that is not in a slice."""
 
@@ -338,6 +354,7 @@ class TrialContext:
     memberships: tuple[Membership, ...] = ()  # by place
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
     heartbeat_runs: tuple[HeartbeatRun, ...] = ()
+    member_spans: tuple[MemberSpan, ...] = ()
     settings: Settings = Settings()
     told: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None

@@ -34,6 +34,7 @@ from kafka_trial.invariants.trial_context import (
     Incarnation,
     LostEvents,
     Membership,
+    MemberSpan,
     OomRise,
     OpenTransaction,
     OwnClient,
@@ -48,7 +49,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 16
+CACHE_SCHEMA = 17
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
@@ -220,6 +221,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
+            "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
             "settings": _settings(plain["settings"]),
             "told": DeclaredTimeouts(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.families import (
     ABORTED_RECORDS,
     ASSIGNMENT_RECORDS,
@@ -40,7 +39,6 @@ from kafka_trial.invariants.families import (
 )
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
-from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
 from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
 from kafka_trial.judge.awaited_answers import awaited_answers
@@ -55,7 +53,7 @@ from kafka_trial.judge.line_times import OwnTimes
 from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
-from kafka_trial.judge.record_id_joins import IdJoins
+from kafka_trial.judge.record_id_joins import IdJoins, effected_ns
 from kafka_trial.judge.row_states import RowStates
 from kafka_trial.judge.transactions import TakenCommits, transaction_rows
 from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
@@ -213,6 +211,7 @@ class FileReader:
         self.builder.told.take(self.builder, self.source, block, columns, columns["time_ns"])
         session_ms = self.builder.told.longest_session_ms()
         self.builder.heartbeat_runs.take(self.builder, self.source, columns, longest_session_ms=session_ms)
+        self.builder.member_spans.take(self.builder, columns)
         self._take_lines(columns)
 
     def _take_lines(self, columns: Columns) -> None:
@@ -375,11 +374,7 @@ class FileReader:
         return [made]
 
     def _effects(self, columns: Columns) -> list[pa.Table]:
-        """Returns a row for each record whose effect reached the outside world, or may have: nobody was told.
-
-        Where its broker says when it was appended to an output topic, or its database when it was committed, that is
-        its time, not that of its reading.
-        """
+        """Returns a row for each record whose effect reached the outside world, or may have: nobody was told."""
         outcome = columns.codes("outcome", {"ok": 1, "info": 2})
         rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
         if not len(rows):
@@ -389,21 +384,18 @@ class FileReader:
         rows = rows[which]
         in_topic = ~columns.absent("topic")[rows]
         member = columns.codes("member", {name: number + 1 for name, number in self.builder.members.items()})[rows] - 1
-        appended_ns = columns["source_wall_ns"][rows]
-        clocks = TrialContext(clocks=tuple(sorted(self.builder.clock_samples.clocks)))
-        read_ns = columns["time_ns"][rows]
         made = made_rows(
             EFFECTS,
             self.source,
             slice=slices,
             seq=columns["seq"][rows],
-            time_ns=np.minimum(monotonic(clocks, appended_ns, read_ns), read_ns),
+            time_ns=effected_ns(self.builder, columns, rows),
             offset=offsets,
             acknowledged=np.where(outcome[rows] == 1, 1, 0),
             output_offset=np.where(in_topic, columns["offset"][rows], NONE),
             output_partition=columns["partition"][rows].clip(-1, 2**31 - 1),
             member=member,
-            append_wall_ns=appended_ns,
+            append_wall_ns=columns["source_wall_ns"][rows],
         )
         return [made]
 

@@ -10,14 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, MOVED_KEYS, SENDS
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Known
+from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, id_hashes
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+
+
+def effected_ns(builder: TrialContextBuilder, columns: Columns, rows: Array) -> Array:
+    """Returns the times of effects: where its broker says when one was appended to an output topic, or its database
+    when it was committed, that is its time, not that of its reading."""
+    clocks = TrialContext(clocks=tuple(sorted(builder.clock_samples.clocks)))
+    appended_ns, read_ns = columns["source_wall_ns"][rows], columns["time_ns"][rows]
+    return np.minimum(monotonic(clocks, appended_ns, read_ns), read_ns)
 
 
 class IdJoins:
@@ -137,7 +147,7 @@ class IdJoins:
             self.source,
             slice=slices,
             seq=columns["seq"][rows],
-            time_ns=columns["time_ns"][rows],
+            time_ns=effected_ns(self.builder, columns, rows),
             offset=offsets,
             id_hash=id_hash,
             known=known + compared,

@@ -16,7 +16,7 @@ from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.history_names import HistoryNames
-from kafka_trial.judge.membership import HeartbeatRunCollector, membership_of
+from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector, membership_of
 from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_told
 from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
@@ -50,6 +50,7 @@ class TrialContextBuilder(HistoryNames):
     bad_lines: BadLines = field(default_factory=BadLines)
     told: TimeoutCollector = field(default_factory=TimeoutCollector)
     heartbeat_runs: HeartbeatRunCollector = field(default_factory=HeartbeatRunCollector)
+    member_spans: MemberSpanCollector = field(default_factory=MemberSpanCollector)
     calibrated_rate: float | None = None
     calibrated_ns: int | None = None
     control_read: str | None = None
@@ -93,6 +94,7 @@ class TrialContextBuilder(HistoryNames):
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             group_answers=answered(self.group_answers, self._lanes()),
             heartbeat_runs=self.heartbeat_runs.all(),
+            member_spans=self.member_spans.all(),
             settings=settings,
             told=self.told.told(),
             calibrated_rate=self.calibrated_rate,

@@ -46,7 +46,7 @@ def unfounded(p: Partition, source: str) -> Iterator[tuple[Event, bool]]:
             if not opens:  # what came after it was given up stands behind the next line
                 used[log] = max(since_opened[log], min(used[log], before[log]))
             used[log] = max(used[log], void[log])
-        believed = opens and (any(by_then[log] > used[log] for log in (0, 1)) or not _are_known(p.trial, line))
+        believed = opens and (any(by_then[log] > used[log] for log in (0, 1)) or not are_known(p.trial, line))
         if believed:
             used = [max(used[log], before[log], min(used[log] + 1, by_then[log])) for log in (0, 1)]
             since_opened = since_opened if holds else list(used)
@@ -72,7 +72,7 @@ def only_client(p: Partition, source: str) -> bool:
     for answer in trial.requests:
         begun_ns = answer.time_ns - int(answer.details.get("duration_ms", 0) * 1_000_000)
         ours = trial.lane_member(answer) == member and _file_at(trial, member, begun_ns) == source
-        if ours and _assigns(answer) and _lists(p, answer):
+        if ours and assigns(answer) and _lists(p, answer):
             clients.add(str(answer.details.get("client_id")))
     return trial.request_logs_complete and not stopped and len(clients) == 1
 
@@ -108,10 +108,10 @@ def _counted(trial: Trial, times: list[float], line: Event) -> tuple[int, int]:
     return len(by_then), len([at_ns for at_ns in times if at_ns <= trial.written_ns(line)])
 
 
-def _are_known(trial: Trial, line: Event) -> bool:
+def are_known(trial: Trial, line: Event) -> bool:
     """The request log knows all that the incarnation of a line was given by then: at some time it was given something,
     be it nothing."""
-    given = [answer for _, answer in _settled(trial, line) if _assigns(answer)]
+    given = [answer for _, answer in _settled(trial, line) if assigns(answer)]
     return request_log_can_tell(trial, line) and line.source not in _side_by_side(trial, line) and bool(given)
 
 
@@ -131,7 +131,7 @@ def _of_several(trial: Trial, line: Event) -> bool:
 
 def _settled(trial: Trial, line: Event) -> list[tuple[float, Event]]:
     """When the incarnation of a line was told what it has from then on, or that it has nothing any more."""
-    mine = [one for one in trial.requests if trial.lane_member(one) == line.member and (_assigns(one) or _expels(one))]
+    mine = [one for one in trial.requests if trial.lane_member(one) == line.member and (assigns(one) or _expels(one))]
     told = [(sent_ns(trial, one), one) for one in mine]
     told = [(at_ns, one) for at_ns, one in told if _file_at(trial, str(line.member), at_ns) == line.source]
     return sorted(told, key=lambda one: (one[0], one[1].source, one[1].seq))
@@ -143,13 +143,13 @@ def _file_at(trial: Trial, member: str, at_ns: float) -> str | None:
     return max(begun, key=lambda e: e.time_ns).source if begun else None
 
 
-def _assigns(answer: Event) -> bool:
+def assigns(answer: Event) -> bool:
     listed = LISTED_IN.get(api(answer))
     return listed is not None and answer.details.get(listed) is not None and not error_of(answer)
 
 
 def _lists(p: Partition, answer: Event) -> bool:
-    return _assigns(answer) and bool(p.trial.entries(answer, p.tp, LISTED_IN[api(answer)]))
+    return assigns(answer) and bool(p.trial.entries(answer, p.tp, LISTED_IN[api(answer)]))
 
 
 def _expels(answer: Event) -> bool:

@@ -1175,7 +1175,7 @@ class Partition:
         """Where the ownership epoch had to start; None when nobody knows."""
         if ownership_epoch.source in self.trial.untimed:
             return self._start_of(None)  # nobody knows when it began
-        first = min((w.event.time_ns for w in self.deliveries if w.ownership_epoch == ownership_epoch), default=FOREVER)
+        first = min((w.event.time_ns for w in self.given if w.ownership_epoch == ownership_epoch), default=FOREVER)
         earliest_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns)
         earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(ownership_epoch)
         answers = [
@@ -2692,10 +2692,14 @@ def _moved_lately(p: Partition) -> bool:
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
-    still = _machine_stalled(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
+    return _machine_stalled(p.trial, snapshot_ns - _window_ns(p), snapshot_ns) or not _had_time_to_move(p)
+
+
+def _had_time_to_move(p: Partition) -> bool:
+    """The drain was as long as the window, and as B as far as the rate was measured."""
     measured = bool(p.trial.of_kind("calibrated"))
     bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
-    return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
+    return _drain_ns(p) >= max(_window_ns(p), bound_ns)
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2715,7 +2719,7 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
             slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.allowance_ns(p, _moved_lately) + TOLERANCE_NS
             yield None if still or slow else p.found(None, converged=True)
-    elif not _is_stuck(p) and not _is_false_lag(p):
+    elif not (_is_stuck(p) and _had_time_to_move(p)) and not _is_false_lag(p):
         short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
         yield None if still or short else p.found(None, converged=False)
 

@@ -16,7 +16,7 @@ from kafka_trial.history.event import Event
 OF_PROCESS = ("started", "ready", "stopped", "exited")
 OF_GROUP = (
     *("OFFSETCOMMIT", "TXNOFFSETCOMMIT", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT"),
-    *("JOINGROUP", "SYNCGROUP", "LEAVEGROUP"),
+    *("JOINGROUP", "SYNCGROUP"),
 )
 
 
@@ -67,14 +67,16 @@ def _shown_one_at_a_time(events: list[Event], source: str) -> bool:
 
 
 def _asked_on_its_lane(events: list[Event], source: str) -> Iterator[Event]:
-    """What the group members in the lane of a file's process asked their group for, where it was not refused."""
+    """What the group members in the lane of a file's process asked their group for, where it was not refused. A goodbye
+    is nothing of it: it may be logged when its client has been followed by the next one."""
     lanes = {e.details["lane"] for e in events if e.source == source and e.kind == "started" and "lane" in e.details}
     groups = [e.details["group"] for e in events if e.kind == "group_named"]
     for event in events:
         of_group = str(event.details.get("api", "")).replace("_", "").upper() in OF_GROUP
         ours = not groups or event.details.get("group", groups[-1]) == groups[-1]
         granted = event.kind == "request" and event.details.get("member_id") and not event.details.get("error")
-        if granted and of_group and ours and event.details.get("lane") in lanes:
+        leaves = (event.details.get("epoch") or 0) < 0
+        if granted and of_group and not leaves and ours and event.details.get("lane") in lanes:
             yield event
 
 
@@ -88,13 +90,22 @@ def _lived_at_once(asked: Iterable[Event]) -> bool:
     """One was let in before another one asked for the last time."""
     times: dict[str, list[int]] = {}
     for request in asked:
-        times.setdefault(request.details["member_id"], []).append(_begun_ns(request))
+        times.setdefault(request.details["member_id"], []).append(_stamped_ns(request) - _lasted_ns(request))
     return any(min(one) <= min(other) < max(one) for one, other in permutations(times.values(), 2))
 
 
 def _begun_ns(request: Event) -> int:
     """A join may be answered when its process has long gone."""
-    return request.time_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+    return request.time_ns - _lasted_ns(request)
+
+
+def _stamped_ns(request: Event) -> int:
+    """By the broker's clock: the lines of two requests may be read at once."""
+    return request.time_ns if request.source_wall_ns is None else request.source_wall_ns
+
+
+def _lasted_ns(request: Event) -> int:
+    return int(request.details.get("duration_ms", 0) * 1_000_000)
 
 
 def _client(event: Event) -> str | None:

@@ -97,10 +97,11 @@ def _is_of_a_file(event: Event) -> bool:
 
 
 def _excused(p: Partition, offset: int, effect: Event) -> bool:
-    """It falls into the time in which the member that made it had lost the partition untold."""
+    """It falls into the time in which the member that made it had lost the partition untold, or it can have: whatever
+    is read of two is read a little apart."""
     at_ns = effect.time_ns
-    made_in = _made_in(p, offset, effect)
-    if any(p.excused(ownership_epoch, offset, at_ns, at_ns) for ownership_epoch in made_in):
+    made_in, times = _made_in(p, offset, effect), (at_ns, at_ns - TOLERANCE_NS)
+    if any(p.excused(ownership_epoch, offset, ns, ns) for ownership_epoch in made_in for ns in times):
         return True
     return any(_went_down_over(p, ownership_epoch, offset, at_ns) for ownership_epoch in made_in)
 
@@ -198,9 +199,16 @@ def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
         return False
     closed_ns = held.closed.time_ns if held.closed else FOREVER
     asked = naive_responses.fetches(p.trial, p.tp, held.member)
-    begun_at = [place for at_ns, place in asked if held.opened.time_ns <= at_ns < closed_ns][:1]
+    begun_at = [place for at_ns, place in asked if _assigned_ns(p, held) <= at_ns < closed_ns][:1]
     floor = p.floor(held)
     return floor is not None and bool(begun_at) and begun_at[0] <= offset < floor
+
+
+def _assigned_ns(p: Partition, held: OwnershipEpoch) -> float:
+    """When it can have opened at the earliest: its line is read late, but after its file's one before was over."""
+    before = [one for one in p.ownership_epochs if one.source == held.source and one.number < held.number]
+    ended_ns = [one.closed.time_ns for one in before if one.closed]
+    return min(held.opened.time_ns, max([p.trial.written_ns(held.opened), *ended_ns]))
 
 
 def _alone(p: Partition, held: OwnershipEpoch) -> bool:

@@ -2,6 +2,7 @@
 
 A client loses its partitions without giving them up where its session ended, or where it was told that it is out of
 the group. Where the request log can tell that there was nothing of the kind, it gave them up: the line is a `revoked`.
+A log that lacks the answer that gave them may lack the one that took them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from lab.naive.assignments import request_log_can_tell
+from lab.naive.assignments import are_known, assigns
 from lab.naive.responses import (
     COMMITS,
     FENCING,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lab.naive.checker import OwnershipEpoch, Partition, Trial
 
 SECOND_NS = 1_000_000_000
+REBALANCE_IN_PROGRESS = 27
 KEEPS_FROM_ITS_GROUP = (
     *("pause", "stall", "latency", "slow-link", "answers-held", "requests-held", "half-open", "close", "refused"),
 )
@@ -35,7 +37,7 @@ KEEPS_FROM_ITS_GROUP = (
 def is_a_loss(p: Partition, line: Event) -> bool:
     """The member may have lost the partition when it says so, as far as the brokers' logs can tell."""
     ended = [ownership_epoch for ownership_epoch in p.ownership_epochs if ownership_epoch.closed == line]
-    if not ended or not request_log_can_tell(p.trial, line):
+    if not ended or not are_known(p.trial, line):
         return True
     return (
         _sent_away(p.trial, ended[0], line)
@@ -43,6 +45,7 @@ def is_a_loss(p: Partition, line: Event) -> bool:
         or _kept_from_its_group(p.trial, line)
         or _given_to_others(p, ended[0], line)
         or _no_longer_a_member(p.trial, ended[0], line)
+        or _closed_in_a_rebalance(p.trial, ended[0], line)
     )
 
 
@@ -92,6 +95,15 @@ def _kept_from_its_group(trial: Trial, line: Event) -> bool:
         if its and fault.time_ns <= line.time_ns + TOLERANCE_NS and trial.healed_ns(fault) >= since_ns:
             return True
     return False
+
+
+def _closed_in_a_rebalance(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
+    """Its group rebalanced, and it was given nothing more: a client that is closed then calls what it has lost."""
+    asked = _group_requests(trial, ownership_epoch.member)
+    rebalancing = [r for r in asked if error_of(r) == REBALANCE_IN_PROGRESS or api(r) == "JOINGROUP"]
+    since = [at_ns for r in rebalancing if (at_ns := begun_ns(trial, r)) <= line.time_ns + trial.uncertain_ns(line)]
+    given = [at_ns for r in asked if assigns(r) and (at_ns := begun_ns(trial, r)) < trial.exit_ns(line.source)]
+    return bool(since) and not any(at_ns >= max(since) for at_ns in given)
 
 
 def _given_to_others(p: Partition, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
