@@ -21,7 +21,6 @@ from lab.calibration.attempts import header_of
 
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60
-AT_ONCE = 3  # of two cores they take less than one: mostly they wait for sessions to expire
 
 ALWAYS = (  # every suite; every client library with every protocol that it speaks; three on 3.9.2
     Sampled("python-at-least-once", "slow-network", "3.9.2"),
@@ -162,8 +161,7 @@ class Sample:
         thread_group.start("trials", self._run)
 
     def _run(self) -> None:
-        tried = self._session.try_many(list(self._questions), side_by_side=AT_ONCE, retry_unknown=self._retry_unknown)
-        for one, outcome in tried:
+        for one, outcome in self._session.try_many(list(self._questions), retry_unknown=self._retry_unknown):
             self._done[self._questions[one]] = outcome
 
     def of(self, sampled: Sampled) -> Trialed:
