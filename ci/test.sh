@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
-# tests one after the other; beside them what needs neither a cluster nor Spark, then the sampled trials. Whichever of
-# both is done begins with what needs Spark and no cluster, and they share its files. What is live leaves half of the
-# machine idle: that goes to what computes for long. DURATIONS=FILE keeps what each test took.
+# tests one after the other, then what needs Spark and no cluster; beside them what needs neither, then the sampled
+# trials. What is live leaves half of the machine idle: that goes to what computes for long. DURATIONS=FILE keeps what
+# each test took.
 set -u
 cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
-log=$(mktemp) computed=$(mktemp) shared=$(mktemp -d)
+log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
 # Of a whole tier on two cores, in seconds; a machine that has archives to train first (Kafka's two and Spark's) has more.
 budget=''
@@ -17,7 +17,7 @@ archives() { .venv/bin/kafka-trial doctor 2>/dev/null | grep -c '\.jsa$'; }
 [ "$*" = "--tier everyday" ] && budget=$((24 * 60 + 30)) && [ "$(archives)" -lt 3 ] && budget=$((budget + 8 * 60))
 readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
-trap 'kill "$beside" "$computing" 2>/dev/null; rm -rf "$log" "$computed" "$shared"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
+trap 'kill "$beside" "$computing" 2>/dev/null; rm -f "$log" "$computed"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
 
 share() { # the nice value of this session against those of brokers and members, as kafka_trial/trial/stall_prevention.py has it
   { echo "$1" >"$AUTOGROUP"; } 2>/dev/null || true
@@ -33,16 +33,14 @@ worse() { # of two exit statuses; a part of which nothing was selected says noth
   fi
 }
 
-in_turn() { # parts one after the other, then what is shared: RUN PARTS ARGUMENTS…, the parts apart by a comma
-  local said=$NOTHING_SELECTED run=$1 parts
-  IFS=, read -ra parts <<<"$2"
-  shift 2
+in_turn() { # parts one after the other: RUN PART PART ARGUMENTS…
+  local said=$NOTHING_SELECTED run=$1 parts=("$2" "$3")
+  shift 3
   for marked in "${parts[@]}"; do
     "$run" "${PYTEST[@]}" -m "$marked" "$@"
     said=$(worse "$said" $?)
   done
-  "$run" "${PYTEST[@]}" -m "spark and not cluster" "--shared=$shared" "$@"
-  return "$(worse "$said" $?)"
+  return "$said"
 }
 
 killable() { # a command that ends with this shell
@@ -54,7 +52,7 @@ killable() { # a command that ends with this shell
 aside() {
   trap '' INT # what it waits for ends with the shell that began it
   trap 'kill "$part" 2>/dev/null; exit 143' TERM
-  in_turn killable "not cluster and not spark and not computes,sample" -p no:cacheprovider "$@" >"$log" 2>&1
+  in_turn killable "not cluster and not spark and not computes" sample -p no:cacheprovider "$@" >"$log" 2>&1
 }
 
 yielding() { # a command that has what all others leave of the processor, brokers and members too: a session of its own
@@ -69,7 +67,7 @@ beside=$!
 yielding "${PYTEST[@]}" -m computes -p no:cacheprovider "$@" &
 computing=$!
 trap 'exit 130' INT
-in_turn command "cluster and not sample" "$@"
+in_turn command "cluster and not sample" "spark and not cluster" "$@"
 said=$?
 for behind in "$computing" "$beside"; do
   wait "$behind"

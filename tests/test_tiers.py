@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -67,19 +66,6 @@ def test_within_a_file_that_takes_turns_others_do(monkeypatch: pytest.MonkeyPatc
             monkeypatch.setenv("ROTATION", str(rotation + turn * tiers.TURNS))
             told.append(tiers.in_turn(names))
         assert told == [*names, names[0]]
-
-
-def test_processes_share_files(pytester: pytest.Pytester, tmp_path: Path) -> None:
-    """A file that another has begun with is left to it, and its set-up too; nothing is run twice or by nobody."""
-    for name in "abc":
-        pytester.makepyfile(
-            **{f"test_{name}": "import pytest\n@pytest.mark.parametrize('n', [1, 2])\ndef test_it(n): pass"}
-        )
-    (tmp_path / "test_b.py").mkdir()  # as another process does it
-    for expected in (["test_a.py", "test_c.py"], []):
-        result = pytester.inline_run("-p", "tiers", f"--shared={tmp_path}")
-        ran = [report.nodeid for report in result.getreports() if getattr(report, "when", "") == "call"]
-        assert (ran, result.ret) == ([f"{file}::test_it[{n}]" for file in expected for n in (1, 2)], 0)
 
 
 def test_all_is_all(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,6 @@ follows from the number of commits, so that the next commit has the next one; `R
     .venv/bin/python tests/tiers.py    prints what the files of each rotation take
 
 Where `-m` asks for a marker only the files that name it are read: to read all takes a quarter of a minute.
-
-    pytest --shared=DIR    leaves out files that another process with the same DIR has begun with
-
-So whichever comes to a file first runs it, and all end at about the same time.
 """
 
 from __future__ import annotations
@@ -41,13 +37,6 @@ TAKES: Mapping[str, Mapping[str, int]] = tomllib.loads(TABLE.read_text(encoding=
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that names the tier."""
     parser.addoption("--tier", choices=(EVERYDAY, ALL), default=ALL, help="everyday: what rotates takes turns")
-    parser.addoption("--shared", type=Path, metavar="DIR", help="leave out files that another process has begun with")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Shares only where a folder is named."""
-    if (folder := config.getoption("--shared")) is not None:
-        config.pluginmanager.register(Sharer(folder))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -77,29 +66,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rests = {id(item) for item in _resting(items)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in rests])
     items[:] = [item for item in items if id(item) not in rests]
-
-
-class Sharer:
-    """Leaves a file to the process that came to it first: it has made the folder of the file's name."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._ours: dict[str, bool] = {}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Tells pytest that an item has been dealt with, where another process deals with it."""
-        file = item.nodeid.partition("::")[0]
-        if file not in self._ours:
-            self._ours[file] = self._began_with(file)
-        return None if self._ours[file] else True
-
-    def _began_with(self, file: str) -> bool:
-        try:
-            (self._folder / file.replace("/", "-")).mkdir()
-        except FileExistsError:
-            return False
-        return True
 
 
 def selected(size: int) -> range:
