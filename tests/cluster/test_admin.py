@@ -192,7 +192,7 @@ def test_an_order_is_given_whatever_a_broker_has_heard(cluster: BootedCluster, m
 @pytest.mark.cluster
 def test_a_topic_that_is_not_there_is_named(cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a bounded wait the question has failed."""
-    monkeypatch.setattr("kafka_trial.cluster.admin.HEARD_WITHIN_S", 0.3)
+    monkeypatch.setattr("kafka_trial.cluster.admin.TOPIC_WITHIN_S", 0.3)
     with Admin(cluster.observer_bootstrap) as admin, pytest.raises(UnjudgeableError, match="for topic never-was"):
         admin.log_ends("never-was")
 

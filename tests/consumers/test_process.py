@@ -22,7 +22,7 @@ from docker import DockerClient
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers import process
 from kafka_trial.consumers.consumer import Member, spec_from_toml
-from kafka_trial.consumers.output import LINE_BYTES_MAX, QUOTE_BYTES_MAX
+from kafka_trial.consumers.output import LINE_BYTES_MAX, QUOTE_BYTES_MAX, BoundedLog
 from kafka_trial.consumers.process import LaunchContext, ProcessGroup, process_group
 from kafka_trial.containers.network import ContainerNetwork, container_network, own_labels
 from kafka_trial.errors import UnjudgeableError
@@ -30,7 +30,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.nemesis import sampling
 from kafka_trial.nemesis.evidence import STOPPED
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.waiting import wait_until
+from kafka_trial.process.waiting import pause, wait_until
 from lab.images import image_of_team
 
 READY_WITHIN_S = 20
@@ -181,6 +181,22 @@ def test_a_member_that_exits_at_once_is_named(tmp_path: Path, group_of: GroupOf)
     )
     assert told(tmp_path)[-1] == {"kind": "exited", "code": 3, "asked": "no"}
     assert (tmp_path / "run" / "logs" / "m0-0.stderr").read_text() == "no such broker\n"
+
+
+def test_the_last_words_of_a_member_that_exited_are_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine what it wrote is read well after it has gone."""
+    write = BoundedLog.write
+
+    def write_late(log: BoundedLog, chunk: bytes) -> None:
+        pause(1.0)
+        write(log, chunk)
+
+    monkeypatch.setattr(BoundedLog, "write", write_late)
+    source = "import sys; print('no such broker', file=sys.stderr); sys.exit(3)"
+    with group_on(None, tmp_path, source) as group:
+        group.start()
+        (failure,) = group.wait_ready(READY_WITHIN_S)
+    assert failure.message == "with status 3; its last words in logs/m0-0.stderr: no such broker"
 
 
 def test_a_group_is_deserted_when_all_its_members_have_ended_by_themselves(tmp_path: Path, group_of: GroupOf) -> None:

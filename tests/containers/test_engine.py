@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
+from testcontainers.core.config import testcontainers_config
 
 from kafka_trial.containers import engine as engine_module
 from kafka_trial.containers.engine import client_of, connect
@@ -17,6 +20,8 @@ from kafka_trial.errors import StartError
 def _nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Leaves no engine to be had: none is named, the machine's own has another place, and the cache is empty."""
     monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setattr(testcontainers_config, "tc_properties", {})
     monkeypatch.setenv("KAFKA_TRIAL_CACHE", str(tmp_path))
     monkeypatch.setattr(engine_module, "DEFAULT_SOCKET", f"unix://{tmp_path}/default.sock")
 
@@ -52,9 +57,45 @@ def test_a_docker_host_that_is_set_is_the_only_one_tried(
     assert str(tmp_path) not in str(caught.value)
 
 
+def make_context(folder: Path, host: str) -> None:
+    """Makes a context of Docker's command line, and makes it the current one, as `docker context use` does."""
+    (folder / "config.json").write_text(json.dumps({"currentContext": "theirs"}))
+    meta = folder / "contexts" / "meta" / hashlib.sha256(b"theirs").hexdigest()
+    meta.mkdir(parents=True)
+    endpoints = {"docker": {"Host": host, "SkipTLSVerify": False}}
+    (meta / "meta.json").write_text(json.dumps({"Name": "theirs", "Metadata": {}, "Endpoints": endpoints}))
+
+
+@pytest.mark.usefixtures("_nowhere")
+@pytest.mark.parametrize("by", ["context", "properties"])
+def test_an_engine_that_is_named_for_testcontainers_is_the_only_one_tried(
+    by: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A team's consumer is tried where its own tests run; what DOCKER_HOST says comes before."""
+    host = "unix:///nowhere/theirs.sock"
+    if by == "context":
+        make_context(tmp_path, host)
+    else:
+        monkeypatch.setattr(testcontainers_config, "tc_properties", {"tc.host": host})
+    with pytest.raises(StartError, match=f"or the current docker context says: {host}") as caught:
+        connect()
+    assert "default.sock" not in str(caught.value)
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    with pytest.raises(StartError, match="where DOCKER_HOST says"):
+        connect()
+
+
 @pytest.mark.usefixtures("_nowhere", "can_start_engines")
 def test_the_engine_that_docker_host_names_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same engine answers: it has an identity of its own."""
     with private_engine() as host:
         monkeypatch.setenv("DOCKER_HOST", host)
+        assert connect().info()["ID"] == client_of(host).info()["ID"]
+
+
+@pytest.mark.usefixtures("_nowhere", "can_start_engines")
+def test_the_engine_of_the_current_context_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where no DOCKER_HOST is set: that of `docker context use`."""
+    with private_engine() as host:
+        make_context(tmp_path, host)
         assert connect().info()["ID"] == client_of(host).info()["ID"]

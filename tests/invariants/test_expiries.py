@@ -68,7 +68,7 @@ def bound_s(lines: list[Line | list[Line]], **changes: object) -> float:
 
 def told(lines: list[Line | list[Line]]) -> DeclaredTimeouts:
     """Returns what was seen of the group's times."""
-    return judgement(lines).trial_context.told
+    return judgement(lines).trial_context.declared_timeouts
 
 
 STOPPED = [joins("m0"), assigned("m0"), handled("m0", 0), committed(1)]

@@ -155,7 +155,7 @@ def test_what_is_open_at_the_snapshot_is_told(tmp_path: Path) -> None:
             batch_of(3, _committed("x", 3), attributes=TRANSACTIONAL, producer_id=9),
             marker_of(4, 8, COMMIT),
         )
-        reader.left_open()
+        reader.record_open()
         assert seen()[3:] == [("transaction_marker", 4), ("transaction_open", 1)]
     event = from_line((tmp_path / "offsets.jsonl").read_bytes().splitlines()[-1])
     assert (event.details["producer_id"], event.details["producer_epoch"], event.source_wall_ns) == (7, 5, 10**9)

@@ -45,7 +45,7 @@ class Noted:
     def not_decoded(self, offset: int, error: DecodeError) -> None:
         self.undecodable += 1
 
-    def left_open(self) -> None:
+    def record_open(self) -> None:
         self.told.append("what is open")
 
 

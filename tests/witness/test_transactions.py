@@ -85,7 +85,7 @@ def test_what_is_open_is_told_when_asked(tmp_path: Path) -> None:
     """By the place of its first record; what has ended is not."""
     with _reader(tmp_path) as (reader, seen):
         _take(reader, _written(0, 8), _written(2, 7), _written(4, 7), marker_of(6, 8, COMMIT))
-        reader.left_open()
+        reader.record_open()
         assert seen() == [("transaction_marker", 6, "commit"), ("transaction_open", 2, None)]
 
 
@@ -93,7 +93,7 @@ def test_of_an_output_only_the_ends_are_told(tmp_path: Path) -> None:
     """Its records are the consumer's, and not kept."""
     with _reader(tmp_path, tells_records=False) as (reader, seen):
         _take(reader, _written(0, 7), _written(2, 7), marker_of(4, 7, ABORT), _written(5, 7))
-        reader.left_open()
+        reader.record_open()
         assert seen() == [("transaction_marker", 4, "abort"), ("transaction_open", 5, None)]
 
 

@@ -23,7 +23,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to
 T = TypeVar("T")
 RECONNECT_WITHIN_MS = 500
 BROKERS_WITHIN_S = 30.0
-HEARD_WITHIN_S = 10.0
+TOPIC_WITHIN_S = 10.0
 ENDS_WITHIN_S = 10.0  # a new leader knows its log end once a follower has fetched from it
 
 
@@ -320,7 +320,7 @@ class Admin:
 
     def _described(self, topic: str) -> TopicState:
         """Describes a topic that is to exist: the next broker asked may not have heard of what the last one knew."""
-        return wait_until(lambda: self.describe(topic), within_s=HEARD_WITHIN_S, what=f"topic {topic} to exist")
+        return wait_until(lambda: self.describe(topic), within_s=TOPIC_WITHIN_S, what=f"topic {topic} to exist")
 
     def _whole(self, name: str) -> TopicState | None:
         state = self.describe(name)

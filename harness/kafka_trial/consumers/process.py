@@ -97,7 +97,7 @@ class ProcessGroup:
     def deserted(self) -> bool:
         """Whether all members have ended by themselves: nobody starts them again."""
         members = self._current.values()
-        return bool(members) and all(not member.alive and not member.asked_to_stop for member in members)
+        return bool(members) and all(member.ended and not member.asked_to_stop for member in members)
 
     @property
     def last_words(self) -> str:
@@ -266,10 +266,14 @@ class ProcessGroup:
         return known if silent else f"it did not say that it has an assignment, and {known}"
 
     def _exits(self) -> list[MemberFailure]:
+        """Returns who exited without being asked to, quoted once all that it wrote has been read."""
         gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
         if lost := next((member.lost for member in gone if member.lost), None):
             raise UnjudgeableError(lost)
-        return [exited(member) for member in gone if not member.asked_to_stop]
+        unasked = [member for member in gone if not member.asked_to_stop]
+        for member in unasked:
+            self._wait_ended(member)
+        return [exited(member) for member in unasked]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
         member.ask_to_stop(self.spec.stop.number, within_s=self.spec.stop.within_s)

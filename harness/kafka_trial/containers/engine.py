@@ -1,6 +1,8 @@
-"""The container engine: the one DOCKER_HOST names, the machine's own, or the private one of `make dockerd`.
+"""The container engine: the one that is named, the machine's own, or the private one of `make dockerd`.
 
-Docker's library is an extra and imported where it is used, so that who needs no containers needs no library.
+It is named by DOCKER_HOST, else as testcontainers has it: `tc.host` of ~/.testcontainers.properties, or the current
+context of Docker's command line. The libraries are an extra and imported where they are used, so that who needs no
+containers needs none of them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 PING_WITHIN_S = 10
 ANSWER_WITHIN_S = 600  # a build says nothing while it copies
+BY_TESTCONTAINERS = "tc.host of ~/.testcontainers.properties, or the current docker context"
+MISSING = "a library for containers is missing: `pip install 'kafka-trial[containers]'`"
 REMEDY = (
     "Start Docker and let this user at its socket, set DOCKER_HOST, or as root start a private engine: `make dockerd`, "
     "or `python -m kafka_trial.containers.private_engine start`"
@@ -24,18 +28,19 @@ REMEDY = (
 
 
 def connect() -> DockerClient:
-    """Returns a client of the container engine. Where DOCKER_HOST is set, it is that one or none.
+    """Returns a client of the container engine. Where one is named, it is that one or none.
 
     Raises:
-        StartError: Docker's library is missing, or no engine answers; with everything that was tried.
+        StartError: a library is missing, or no engine answers; with everything that was tried.
     """
     given = os.environ.get("DOCKER_HOST")
-    if given:
+    by = "DOCKER_HOST" if given else BY_TESTCONTAINERS
+    if given := given or _named_for_testcontainers():
         try:
             return client_of(given)
         except StartError as error:
-            remedy = "Start that engine, correct DOCKER_HOST, or unset it to try the machine's own and a private one."
-            raise StartError(f"no container engine answers where DOCKER_HOST says: {error}. {remedy}") from error
+            remedy = f"Start that engine, correct {by}, or unset it to try the machine's own and a private one."
+            raise StartError(f"no container engine answers where {by} says: {error}. {remedy}") from error
     tried = []
     for whose, host in (("the machine's own", DEFAULT_SOCKET), ("the private one", host_of(engine_folder()))):
         try:
@@ -51,13 +56,13 @@ def client_of(host: str) -> DockerClient:
     TLS and its certificates come from DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, as Docker's own tools take them.
 
     Raises:
-        StartError: Docker's library is missing, or the engine does not answer.
+        StartError: a library is missing, or the engine does not answer.
     """
     try:
         import docker
         from docker.errors import DockerException
     except ImportError as error:
-        raise StartError("Docker's library is missing: `pip install 'kafka-trial[containers]'`") from error
+        raise StartError(MISSING) from error
     try:
         client = docker.from_env(environment=os.environ | {"DOCKER_HOST": host}, timeout=PING_WITHIN_S)
         client.ping()
@@ -65,6 +70,15 @@ def client_of(host: str) -> DockerClient:
         raise StartError(f"{host} ({innermost(error)})") from error
     client.api.timeout = ANSWER_WITHIN_S
     return client
+
+
+def _named_for_testcontainers() -> str | None:
+    """Returns where the engine is that the team's own tests with testcontainers use; None where nothing names one."""
+    try:
+        from testcontainers.core.docker_client import get_docker_host
+    except ImportError as error:
+        raise StartError(MISSING) from error
+    return get_docker_host()
 
 
 def innermost(error: BaseException) -> str:

@@ -102,7 +102,7 @@ def _said_goodbye(batch: Batch, rows: Table) -> Bools:
     about = batch.trial_context
     if "consumer" not in (about.protocol, about.settings.protocol):
         return np.zeros(len(rows), np.bool_)
-    leaves = [(about.lanes[lane], at_ns) for lane, at_ns in about.told.leaves if lane in about.lanes]
+    leaves = [(about.lanes[lane], at_ns) for lane, at_ns in about.declared_timeouts.leaves if lane in about.lanes]
     member, at_ns = np.array(sorted(leaves), np.int64).reshape(-1, 2).T
     return _between(table(member=member, at_ns=at_ns), rows.having(until_ns=rows["until_ns"] + SECOND_NS))
 
@@ -176,7 +176,7 @@ def _disturbed(batch: Batch, rows: Table) -> Bools:
     """Returns which members a fault had stopped or cut off within a session and a poll interval before the line: what
     a broker answered then they may not have received, and the callback waits for the next poll."""
     about = batch.trial_context
-    poll_interval_s = about.told.rebalance_timeout_s or about.settings.poll_interval_s
+    poll_interval_s = about.declared_timeouts.rebalance_timeout_s or about.settings.poll_interval_s
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS
     disturbed = np.zeros(len(rows), np.bool_)
     for window in about.windows:  # faults, not events: some dozens at most

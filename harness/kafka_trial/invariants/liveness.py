@@ -143,7 +143,7 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
     """Returns the group of all slices' summaries, with what is gathered beside them (`judge/findings.py`)."""
     timing = timing_of(
         trial_context.settings,
-        told=trial_context.told,
+        declared=trial_context.declared_timeouts,
         backlog=int(slices["backlog"].sum()),
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
         rate=trial_context.calibrated_rate,

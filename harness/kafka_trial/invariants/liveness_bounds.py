@@ -21,7 +21,7 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings
 
 BOUND_S_MIN = 10.0
 FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
-NOTHING_TOLD = DeclaredTimeouts()
+NOTHING_DECLARED = DeclaredTimeouts()
 SHOWN_S_MIN = 0.05
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
 HEARTBEATS_A_SESSION = (
@@ -135,7 +135,7 @@ def stall_window_s(timing: Timing) -> float:
 def timing_of(
     settings: Settings,
     *,
-    told: DeclaredTimeouts = NOTHING_TOLD,
+    declared: DeclaredTimeouts = NOTHING_DECLARED,
     backlog: int = 0,
     longest_handler_s: float = 0.0,
     rate: float | None = None,
@@ -145,13 +145,13 @@ def timing_of(
 
     A handler that the team declares counts in the place of the longest that was seen.
     """
-    session_s = settings.session_timeout_s if told.session_timeout_s is None else told.session_timeout_s
+    session_s = settings.session_timeout_s if declared.session_timeout_s is None else declared.session_timeout_s
     return Timing(
         session_timeout_s=session_s,
-        poll_interval_s=_slowest_round_s(settings, told, session_s),
+        poll_interval_s=_slowest_round_s(settings, declared, session_s),
         commit_interval_s=settings.commit_interval_s,
         metadata_age_s=settings.metadata_age_s,
-        protocol=told.protocol or settings.protocol,
+        protocol=declared.protocol or settings.protocol,
         longest_handler_s=longest_handler_s if settings.handler_max_s is None else settings.handler_max_s,
         backlog=backlog,
         rate_per_s=rate,
@@ -162,23 +162,23 @@ def timing_of(
 
 def timing_in(trial_context: TrialContext) -> Timing:
     """Returns the timing of a trial's group, for bounds that do not depend on its backlog."""
-    return timing_of(trial_context.settings, told=trial_context.told)
+    return timing_of(trial_context.settings, declared=trial_context.declared_timeouts)
 
 
-def heartbeat_s(told: DeclaredTimeouts, session_s: float) -> float:
+def heartbeat_s(declared: DeclaredTimeouts, session_s: float) -> float:
     """Returns how long a member may take to hear of a rebalance: its heartbeat interval, as far as it was seen."""
     longest_s = session_s / HEARTBEATS_A_SESSION
-    return longest_s if told.heartbeat_s is None else min(longest_s, told.heartbeat_s)
+    return longest_s if declared.heartbeat_s is None else min(longest_s, declared.heartbeat_s)
 
 
-def _slowest_round_s(settings: Settings, told: DeclaredTimeouts, session_s: float) -> float:
+def _slowest_round_s(settings: Settings, declared: DeclaredTimeouts, session_s: float) -> float:
     """Returns how long a rebalance may wait for a member: the time it may take by its own word, but no longer than it
     was seen to go round before the faults, and a heartbeat. A default of five minutes is no licence to take them.
     """
-    allowed_s = settings.poll_interval_s if told.rebalance_timeout_s is None else told.rebalance_timeout_s
-    if told.poll_cycle_s is None:
+    allowed_s = settings.poll_interval_s if declared.rebalance_timeout_s is None else declared.rebalance_timeout_s
+    if declared.poll_cycle_s is None:
         return min(allowed_s, settings.poll_interval_s)
-    return min(allowed_s, told.poll_cycle_s + heartbeat_s(told, session_s))
+    return min(allowed_s, declared.poll_cycle_s + heartbeat_s(declared, session_s))
 
 
 def _rebalance_s(timing: Timing) -> float:
@@ -255,7 +255,7 @@ def fault_ends_ns(trial_context: TrialContext, timing: Timing, window_ns: int) -
 
 def _costly(trial_context: TrialContext, timing: Timing) -> list[Window]:
     """Returns the faults that cost a session, in the order of their injection."""
-    held_min_s = timing.session_timeout_s - heartbeat_s(trial_context.told, timing.session_timeout_s)
+    held_min_s = timing.session_timeout_s - heartbeat_s(trial_context.declared_timeouts, timing.session_timeout_s)
     return sorted(
         (
             window
@@ -278,8 +278,9 @@ def _left(trial_context: TrialContext, window: Window) -> bool:
         return False
     number = trial_context.members.index(window.member)
     until_ns = NEVER if window.healed_ns is None else window.healed_ns + LEFT_WITHIN_NS
-    times_ns = [at_ns for lane, at_ns in trial_context.told.leaves if trial_context.lanes.get(lane) == number]
-    return any(window.injected_ns - TOLERANCE_NS <= at_ns <= until_ns for at_ns in times_ns)
+    leaves, lanes = trial_context.declared_timeouts.leaves, trial_context.lanes
+    left_ns = [at_ns for lane, at_ns in leaves if lanes.get(lane) == number]
+    return any(window.injected_ns - TOLERANCE_NS <= at_ns <= until_ns for at_ns in left_ns)
 
 
 def _overlapping(windows: Sequence[Window]) -> Iterator[list[Window]]:

@@ -356,7 +356,7 @@ class TrialContext:
     heartbeat_runs: tuple[HeartbeatRun, ...] = ()
     member_spans: tuple[MemberSpan, ...] = ()
     settings: Settings = Settings()
-    told: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
+    declared_timeouts: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
@@ -394,13 +394,13 @@ class TrialContext:
     @property
     def session_timeout_s(self) -> float:
         """The session that the brokers were told; what is declared where nobody saw it."""
-        told_s = self.told.session_timeout_s
+        told_s = self.declared_timeouts.session_timeout_s
         return self.settings.session_timeout_s if told_s is None else told_s
 
     @property
     def protocol(self) -> str:
         """The protocol that the members speak with their group; what is declared where nobody saw it."""
-        return self.told.protocol or self.settings.protocol
+        return self.declared_timeouts.protocol or self.settings.protocol
 
     @property
     def undisturbed_until_ns(self) -> int | None:

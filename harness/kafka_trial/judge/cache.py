@@ -49,7 +49,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 17
+CACHE_SCHEMA = 18
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
@@ -223,7 +223,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
             "settings": _settings(plain["settings"]),
-            "told": DeclaredTimeouts(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
+            "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
@@ -253,3 +253,7 @@ def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
 
 def _settings(plain: Mapping[str, Any]) -> Settings:
     return Settings(**dict(plain) | {name: tuple(plain[name]) for name in ("no_effect", "declared")})
+
+
+def _declared_timeouts(plain: Mapping[str, Any]) -> DeclaredTimeouts:
+    return DeclaredTimeouts(**dict(plain) | {"leaves": tuple(map(tuple, plain["leaves"]))})

@@ -101,7 +101,7 @@ class TimeoutCollector:
         """Returns the longest session that brokers were told of so far; 0 where of none."""
         return max([*self.sessions_ms, self.consumer_session_ms or 0])
 
-    def told(self) -> DeclaredTimeouts:
+    def declared(self) -> DeclaredTimeouts:
         """Returns what all of it says."""
         consumer_ms = [self.consumer_session_ms] if self.consumer_session_ms and "consumer" in self.protocols else []
         return DeclaredTimeouts(
@@ -123,22 +123,22 @@ def _faults_begin_ns(phases: Mapping[str, int]) -> int:
     return phases.get("faults", phases.get("drain", phases.get("heal", np.iinfo(np.int64).max)))
 
 
-def _group(told: TimeoutCollector, body: Body) -> None:
+def _group(timeouts: TimeoutCollector, body: Body) -> None:
     for member in body.get("members") or ():
         if isinstance(member, Mapping) and type(member.get("session_timeout_ms")) is int:
-            told.protocols.add("classic")
-            told.take_member(member)
+            timeouts.protocols.add("classic")
+            timeouts.take_member(member)
 
 
-def _member(told: TimeoutCollector, body: Body) -> None:
+def _member(timeouts: TimeoutCollector, body: Body) -> None:
     if type(body.get("rebalance_timeout_ms")) is int:
-        told.protocols.add("consumer")
-        told.take_member(body)
+        timeouts.protocols.add("consumer")
+        timeouts.take_member(body)
 
 
-def _group_named(told: TimeoutCollector, body: Body) -> None:
+def _group_named(timeouts: TimeoutCollector, body: Body) -> None:
     if type(body.get("consumer_session_timeout_ms")) is int:
-        told.consumer_session_ms = body["consumer_session_timeout_ms"]
+        timeouts.consumer_session_ms = body["consumer_session_timeout_ms"]
 
 
 _OF_KIND: Mapping[str, Callable[[TimeoutCollector, Body], None]] = {
@@ -148,7 +148,7 @@ _OF_KIND: Mapping[str, Callable[[TimeoutCollector, Body], None]] = {
 }
 
 
-def take_told(told: TimeoutCollector, names: HistoryNames, body: Body) -> None:
+def take_timeouts(timeouts: TimeoutCollector, names: HistoryNames, body: Body) -> None:
     """Takes an event that says something of the members' time-outs."""
     if names.is_of_group(body) or body["kind"] == "group_named":
-        _OF_KIND[body["kind"]](told, body)
+        _OF_KIND[body["kind"]](timeouts, body)

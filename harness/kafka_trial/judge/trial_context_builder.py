@@ -18,7 +18,7 @@ from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector, membership_of
 from kafka_trial.judge.own_clients import OwnClients
-from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_told
+from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_timeouts
 from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
 from kafka_trial.judge.transactions import Transactions
 
@@ -48,7 +48,7 @@ class TrialContextBuilder(HistoryNames):
     resource_samples: ResourceCollector = field(default_factory=ResourceCollector)
     transactions: Transactions = field(default_factory=Transactions)
     bad_lines: BadLines = field(default_factory=BadLines)
-    told: TimeoutCollector = field(default_factory=TimeoutCollector)
+    timeouts: TimeoutCollector = field(default_factory=TimeoutCollector)
     heartbeat_runs: HeartbeatRunCollector = field(default_factory=HeartbeatRunCollector)
     member_spans: MemberSpanCollector = field(default_factory=MemberSpanCollector)
     calibrated_rate: float | None = None
@@ -96,7 +96,7 @@ class TrialContextBuilder(HistoryNames):
             heartbeat_runs=self.heartbeat_runs.all(),
             member_spans=self.member_spans.all(),
             settings=settings,
-            told=self.told.told(),
+            declared_timeouts=self.timeouts.declared(),
             calibrated_rate=self.calibrated_rate,
             calibrated_ns=self.calibrated_ns,
             partitions_added=len(self.partition_counts) > 1,
@@ -186,7 +186,7 @@ def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
             setattr(builder, name, body[name])
     if body["kind"] == "group_named":
-        take_told(builder.told, builder, body)
+        take_timeouts(builder.timeouts, builder, body)
 
 
 def _environment(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -280,7 +280,7 @@ def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
 def _group(builder: TrialContextBuilder, source: int, body: Body) -> None:
     _membership(builder, source, body)
     builder.resource_samples.take_epoch(builder, source, body)
-    take_told(builder.told, builder, body)
+    take_timeouts(builder.timeouts, builder, body)
 
 
 TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
@@ -303,7 +303,7 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "undecodable": _undecodable,
     "group": _group,
     "group_epoch": lambda builder, source, body: builder.resource_samples.take_epoch(builder, source, body),
-    "member": lambda builder, _, body: take_told(builder.told, builder, body),
+    "member": lambda builder, _, body: take_timeouts(builder.timeouts, builder, body),
     "member_assignment": _membership,
     "group_tombstone": _membership,
     "injecting": _injecting,

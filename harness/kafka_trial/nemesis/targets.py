@@ -134,7 +134,7 @@ def _look_at_holders(
 
     def known() -> bool:
         snapshots.append(context.topic_snapshot())
-        return bool(_holders(snapshots[-1], kind, partition))
+        return bool(_role_holders(snapshots[-1], kind, partition))
 
     def given_up() -> str | None:
         return "the run was stopped" if stop is not None and stop.is_set() else None
@@ -144,7 +144,7 @@ def _look_at_holders(
     return snapshots[-1]
 
 
-def _holders(snapshot: TopicSnapshot, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
+def _role_holders(snapshot: TopicSnapshot, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
     """Returns the (broker, partition) that have the role."""
     if kind == "leader":
         led = [one for one in snapshot.leaders if one.broker >= 0 and partition in {None, one.partition}]
@@ -154,7 +154,7 @@ def _holders(snapshot: TopicSnapshot, kind: str, partition: int | None) -> list[
 
 
 def _with_role(snapshot: TopicSnapshot, kind: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
-    holders = _holders(snapshot, kind, partition)
+    holders = _role_holders(snapshot, kind, partition)
     if kind != "leader":
         if not holders:
             raise UnjudgeableError(f"no {kind} is known now: the brokers did not answer, or are electing one")

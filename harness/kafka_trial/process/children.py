@@ -191,9 +191,9 @@ class ChildProcesses:
                 return
             if not message:
                 return
-            self._heard(json.loads(message))
+            self._take_report(json.loads(message))
 
-    def _heard(self, report: dict[str, Any]) -> None:
+    def _take_report(self, report: dict[str, Any]) -> None:
         if "exited" not in report:
             self._replies[int(report.get("spawned") or report["failed"])] = report
             return

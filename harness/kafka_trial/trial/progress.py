@@ -226,7 +226,7 @@ class GroupWatch:
         """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
         timing = timing_of(
             self._settings(),
-            told=self._told(),
+            declared=self._declared(),
             backlog=backlog,
             rate=rate_per_s,
             longest_handler_s=self._longest_ns / SECOND_NS,
@@ -243,13 +243,13 @@ class GroupWatch:
 
     def lost_until_ns(self) -> int:
         """Returns when the last session that a fault cost has expired, and its rebalance is over; 0: none did."""
-        timing = timing_of(self._settings(), told=self._told())
+        timing = timing_of(self._settings(), declared=self._declared())
         return max((one.end_ns for one in expiries(self._trial_context(), timing).values()), default=0)
 
     def last_loss_ns(self) -> int:
         """Returns when the last fault hit that cost a session; 0: none did."""
         about = self._trial_context()
-        costly = expiries(about, timing_of(self._settings(), told=self._told()))
+        costly = expiries(about, timing_of(self._settings(), declared=self._declared()))
         return max((window.injected_ns for window in about.windows if window.number in costly), default=0)
 
     @property
@@ -283,7 +283,7 @@ class GroupWatch:
             handler_max_s=spec.evidence.handler_max_s,
         )
 
-    def _told(self) -> DeclaredTimeouts:
+    def _declared(self) -> DeclaredTimeouts:
         """As the judge will know it, or a little longer: heartbeats are not looked at, nor fetches."""
         session_ms = self._timeouts_ms.get("session")
         if session_ms is None and "consumer" in self._protocols:
@@ -311,7 +311,7 @@ class GroupWatch:
             cpu_waits=tuple(self._cpu_waits),
             windows=tuple(Window(**window) for _, window in sorted(self._windows.items())),
             settings=self._settings(),
-            told=self._told(),
+            declared_timeouts=self._declared(),
         )
 
     def _take(self, event: Event) -> None:

@@ -124,7 +124,7 @@ def notes_of(judgement: Judgement) -> list[str]:
 
 def _contradictions(trial_context: TrialContext) -> Iterator[str]:
     """Yields where the brokers were told something else than consumer.toml declares."""
-    settings, told = trial_context.settings, trial_context.told
+    settings, told = trial_context.settings, trial_context.declared_timeouts
     pairs = {
         "protocol": (settings.protocol, told.protocol),
         "session_timeout_s": (settings.session_timeout_s, told.session_timeout_s),

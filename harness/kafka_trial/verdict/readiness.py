@@ -58,7 +58,7 @@ def _seen(member: int, trial_context: TrialContext, *, until_ns: int, partitions
 
 def _away_ns(trial_context: TrialContext) -> int:
     """Returns how long a sound member may be away: a busy machine lets its session expire, and it joins again."""
-    told_s = trial_context.told.rebalance_timeout_s
+    told_s = trial_context.declared_timeouts.rebalance_timeout_s
     rebalance_s = trial_context.settings.poll_interval_s if told_s is None else told_s
     return round((trial_context.session_timeout_s + rebalance_s) * 1e9)
 
@@ -109,7 +109,7 @@ def _left(trial_context: TrialContext, *, since_ns: int) -> dict[int, int]:
     """Returns when members last left by a heartbeat (KIP-848) before `since_ns`; it bears no member id, so not of those
     that had several."""
     left: dict[int, int] = {}
-    for lane, at_ns in sorted(trial_context.told.leaves, key=lambda one: one[1]):
+    for lane, at_ns in sorted(trial_context.declared_timeouts.leaves, key=lambda one: one[1]):
         member = trial_context.lanes.get(lane, -1)
         earlier = [one for one in trial_context.group_answers if one.member == member and one.time_ns <= at_ns]
         if at_ns < since_ns and len({one.member_id for one in earlier}) <= 1:

@@ -75,7 +75,7 @@ class LogReader:
         self.undecodable += 1
         self._recorder.record("undecodable", log_partition=self.partition, log_offset=offset, message=str(error))
 
-    def left_open(self) -> None:
+    def record_open(self) -> None:
         """Records each transaction with commits of the groups that no marker has ended."""
         for producer_id, commits in sorted(self._pending.items()):
             first = {name: commits[0].get(name) for name in PLACE_FIELDS}

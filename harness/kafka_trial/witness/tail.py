@@ -44,7 +44,7 @@ class Reading(Protocol):
         """Records that something in the log could not be read."""
         ...
 
-    def left_open(self) -> None:
+    def record_open(self) -> None:
         """Records, at the snapshot, what is open there."""
         ...
 
@@ -154,7 +154,7 @@ class Following:
 
     def _complete(self, position: int, end: int) -> Answer:
         for tail in self._tails:
-            tail.reader.left_open()
+            tail.reader.record_open()
         undecodable = sum(tail.reader.undecodable for tail in self._tails)
         if undecodable:
             message = f"{undecodable} records or batches could not be decoded"

@@ -56,7 +56,7 @@ class TopicReader:
         self.undecodable += 1
         self._recorder.record("undecodable", **self._place(offset), message=str(error))
 
-    def left_open(self) -> None:
+    def record_open(self) -> None:
         """Records each transaction that no marker has ended."""
         for producer_id, pending in sorted(self._pending.items()):
             self._tell("transaction_open", pending[0], producer_id=producer_id)
