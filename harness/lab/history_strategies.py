@@ -686,7 +686,8 @@ class World:
         """A broker answers a request of a member's group, of which only the witnessed deviations tell."""
         name = member.member_id if member_id is None else member_id
         about = {"error": 0, "entries": [], "duration_ms": 4.0, "epoch": self.epoch_of(member)} | fields
-        lane = {"lane": member.index, "member_id": name, "client_id": name, "connection": f"group-{name}"}
+        client_id = member.name if name == member.member_id else name
+        lane = {"lane": member.index, "member_id": name, "client_id": client_id, "connection": f"group-{name}"}
         self._write(
             "requests-b0", "request", self.now, source_wall_ns=self.wall(), api=api, group=GROUP, **lane, **about
         )

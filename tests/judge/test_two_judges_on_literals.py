@@ -123,6 +123,7 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         ([owner("m0"), heartbeat("m0"), assigned("m0"), *FOR_LONG, *LOST_IN_HAND], []),
         ([*GIVEN, *FOR_LONG, heartbeat("m0", error=27), *LOST_IN_HAND], []),
         ([*GIVEN, *FOR_LONG, heartbeat("m0", error=27), synced("m0", 0), *LOST_IN_HAND], [0]),
+        ([*GIVEN, *FOR_LONG, asked("OFFSET_COMMIT", "m0", 0, error=16), *LOST_IN_HAND], []),
     ],
     ids=[
         "answered all the time",
@@ -134,6 +135,7 @@ FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
         "the log lacks the answer that gave it, and may lack another",
         "closed while its group rebalanced",
         "given it again when its group had rebalanced",
+        "refused a commit for now: nobody knows when its client gives up",
     ],
 )
 def test_a_loss_has_a_reason_by_when_it_is_told(lines: Lines, late: list[int]) -> None:
@@ -267,6 +269,13 @@ def test_what_lines_tell_of_is_not_the_effect_of_whoever_says_nothing(told: Line
     """m1 had fetched both, and lost the partition untold; it never says that it did anything."""
     lines: Lines = [*SHORTLY, *told, output(1, 7), output(0, 8), lost("m1")]
     assert both("reordered-key", lines, TO_TOPIC, old=True) == (late, 0)
+
+
+def test_whoever_says_nothing_and_was_not_seen_to_fetch_may_have_had_it() -> None:
+    """The brokers log no fetch of anybody: m1 may have had record 0 when it lost the partition untold."""
+    untold: Lines = [line for line in SHORTLY if line != SHORTLY[2]]
+    lines: Lines = [*untold, *handled("m0", 1), output(1, 7), output(0, 8), lost("m1")]
+    assert both("reordered-key", lines, TO_TOPIC, old=True) == ([], 0)
 
 
 def key_sent(partition: int) -> Lines:

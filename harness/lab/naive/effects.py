@@ -178,6 +178,9 @@ def _ownership_epochs_by_log(p: Partition) -> Iterator[OwnershipEpoch]:
 
 
 def _had_fetched(p: Partition, ownership_epoch: OwnershipEpoch, offset: int, effect: Event) -> bool:
+    """It may have: the request log says so, or tells of no fetch of its member at all."""
+    if not naive_responses.fetches_are_known(p.trial, ownership_epoch.member):
+        return True
     asked = naive_responses.fetches(p.trial, p.tp, ownership_epoch.member)
     return any(ownership_epoch.opened.time_ns <= at_ns <= effect.time_ns and place <= offset for at_ns, place in asked)
 

@@ -14,7 +14,6 @@ from kafka_trial.history.event import Event
 from lab.naive.assignments import are_known, assigns
 from lab.naive.responses import (
     COMMITS,
-    FENCING,
     OF_GROUP,
     TOLERANCE_NS,
     api,
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 SECOND_NS = 1_000_000_000
 REBALANCE_IN_PROGRESS = 27
+# No error, a rebalance, MEMBER_ID_REQUIRED, STALE_MEMBER_EPOCH: the member goes on in its group.
+LEAVE_IT_IN = (0, REBALANCE_IN_PROGRESS, 79, 113)
 KEEPS_FROM_ITS_GROUP = (
     *("pause", "stall", "latency", "slow-link", "answers-held", "requests-held", "half-open", "close", "refused"),
 )
@@ -63,12 +64,12 @@ def _group_requests(trial: Trial, member: str) -> list[Event]:
 
 
 def _sent_away(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
-    """A broker answered that it is fenced, or it left itself."""
+    """A broker refused it anything of its group, be it only for now, or it left itself."""
     for request in _group_requests(trial, ownership_epoch.member):
         leaves = api(request) == "LEAVEGROUP" or (
             api(request) == "CONSUMERGROUPHEARTBEAT" and request.details.get("epoch", 0) < 0
         )
-        told = leaves or error_of(request) in FENCING
+        told = leaves or error_of(request) not in LEAVE_IT_IN
         if told and trial.written_ns(ownership_epoch.opened) <= begun_ns(trial, request) <= _read_ns(trial, line):
             return True
     return False
