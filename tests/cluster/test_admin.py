@@ -1,6 +1,8 @@
 """What the harness asks a cluster: the answers are the cluster's own."""
 
+import os
 import random
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,6 +51,16 @@ def test_a_cluster_that_is_not_there_has_no_brokers() -> None:
         assert admin.broker_ids() == set()
         with pytest.raises(UnjudgeableError, match="did not answer"):
             admin.log_ends("orders")
+
+
+def test_asking_in_vain_leaves_nothing_open() -> None:
+    """A boot asks until brokers answer: each question that none did had kept four descriptors and a thread."""
+    with block_of_ports(1) as ports:
+        for _ in range(2):  # the first one opens what stays open: modules, and the lock of the ports
+            before = len(os.listdir("/proc/self/fd")), threading.active_count()
+            with Admin(f"127.0.0.1:{ports[0]}", answer_within_s=0.2) as admin:
+                assert admin.broker_ids() == set()
+        assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
 
 
 @pytest.mark.cluster

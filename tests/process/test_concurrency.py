@@ -1,9 +1,11 @@
 """Threads and children: they end with their owner, and their errors are not lost."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 
+FD_SETSIZE = 1024  # of select(2)
 ORPHAN_MAKER = "setsid sleep 3600 & echo $!; exec sleep 3600"
 
 
@@ -47,6 +50,18 @@ def test_exit_codes_and_signals_are_told_apart() -> None:
         killed = child_processes.spawn("killed", ["sleep", "3600"])
         killed.kill()
         assert (plain.wait(within_s=10), killed.wait(within_s=10)) == (3, -signal.SIGKILL)
+
+
+def test_a_harness_with_a_thousand_open_files_still_starts_children() -> None:
+    """A supervisor's end of the socket then has a number that `select` does not take."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2 * FD_SETSIZE), limits[1]))
+        opened = [stack.enter_context(open(os.devnull)) for _ in range(FD_SETSIZE)]
+        assert opened[-1].fileno() >= FD_SETSIZE
+        child = stack.enter_context(ChildProcesses("test")).spawn("plain", ["sh", "-c", "exit 3"])
+        assert child.wait(within_s=10) == 3
 
 
 def test_a_command_that_cannot_run_is_a_start_error() -> None:

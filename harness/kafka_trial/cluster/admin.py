@@ -10,7 +10,7 @@ import base64
 import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -347,23 +347,38 @@ class Admin:
         return True
 
     def _ask(self, question: Callable[[Any], T]) -> T:
-        from kafka import KafkaAdminClient
         from kafka.errors import KafkaError
 
         try:
             if self._client is None:
-                self._client = KafkaAdminClient(
-                    bootstrap_servers=self._bootstrap,
-                    client_id="kafka-trial-observer",
-                    request_timeout_ms=int(self._answer_within_s * 1000),
-                    bootstrap_timeout_ms=int(self._answer_within_s * 1000),
-                    reconnect_backoff_max_ms=RECONNECT_WITHIN_MS,  # 30 s by default: a restarted broker stays unseen
-                )
+                self._client = self._connected()
             return question(self._client)
         except (KafkaError, OSError, ValueError) as error:
             with suppress(KafkaError, OSError, ValueError):  # the error on its way says more
                 self.close()
             raise UnjudgeableError(f"the cluster did not answer: {type(error).__name__} {error}".rstrip()) from error
+
+    def _connected(self) -> Any:
+        """Returns a client that some broker has answered. One that none answers would keep its thread and its sockets:
+        kafka-python 3.0.12 does not close what it could not begin with."""
+        from kafka import KafkaAdminClient
+        from kafka.net.compat import KafkaNetClient
+
+        with ExitStack() as unless_connected:
+
+            def connections(**configs: Any) -> Any:
+                return unless_connected.enter_context(closing(KafkaNetClient(**configs)))
+
+            client = KafkaAdminClient(
+                bootstrap_servers=self._bootstrap,
+                client_id="kafka-trial-observer",
+                request_timeout_ms=int(self._answer_within_s * 1000),
+                bootstrap_timeout_ms=int(self._answer_within_s * 1000),
+                reconnect_backoff_max_ms=RECONNECT_WITHIN_MS,  # 30 s by default: a restarted broker stays unseen
+                kafka_client=connections,
+            )
+            unless_connected.pop_all()
+        return client
 
     def __enter__(self) -> Admin:
         return self

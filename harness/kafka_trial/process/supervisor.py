@@ -29,6 +29,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DATAGRAM_MAX = 1 << 20
 TAKEN_AWAY_WITHIN_S = 60
+LOOK_EVERY_MS = 1000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -59,8 +60,11 @@ def _take_away(belonging: str) -> None:
 
 
 def _serve(harness: socket.socket, wake: int, children: dict[int, subprocess.Popen[bytes]]) -> None:
+    poll = select.poll()  # `select` knows no descriptor above 1023, and a harness may have more
+    for descriptor in (harness.fileno(), wake):
+        poll.register(descriptor, select.POLLIN)
     while True:
-        ready, _, _ = select.select([harness.fileno(), wake], [], [], 1.0)
+        ready = [descriptor for descriptor, _ in poll.poll(LOOK_EVERY_MS)]
         if wake in ready:
             with suppress(BlockingIOError):
                 os.read(wake, 4096)
