@@ -141,7 +141,7 @@ def _made_in(p: Partition, offset: int, effect: Event) -> list[OwnershipEpoch]:
     told = [ownership_epoch for ns, ownership_epoch in apart if ns == nearest and ownership_epoch is not None]
     if apart:
         return told
-    silent = [one for one in _ownership_epochs_by_log(p) if _may_be_of(effect, one.member)]
+    silent = [one for one in _ownership_epochs_of_silent(p) if _may_be_of(effect, one.member)]
     return [one for one in silent if _had_fetched(p, one, offset, effect)]
 
 
@@ -162,14 +162,17 @@ def _apart_ns(handler: Handler, effect: Event) -> float:
     return max(0, begun_ns - effect.time_ns, effect.time_ns - ended_ns)
 
 
-def _ownership_epochs_by_log(p: Partition) -> Iterator[OwnershipEpoch]:
-    """Of members that print nothing of their work: from the record that gives them the partition on."""
+def _ownership_epochs_of_silent(p: Partition) -> Iterator[OwnershipEpoch]:
+    """Of members that print nothing of their work: those of their callbacks, else from the record that gives them the
+    partition on."""
     telling = {e.source for e in p.trial.of_kind(*WORK)}
     for started in p.trial.of_kind("started"):
+        if started.source not in telling:
+            yield from (one for one in p.ownership_epochs if one.source == started.source)
         ends = [e for e in p.trial.of_kind("exited") if e.source == started.source]
         ended_ns = ends[0].time_ns if ends else FOREVER
         before: frozenset[str] = frozenset()
-        for owning in p.ownership if started.source not in telling else ():
+        for owning in p.ownership if started.source not in telling and not p.callbacks_of(started.source) else ():
             mine = {one for one in owning.owners if p.trial.member_of_id.get(one) == started.member}
             if mine and not mine & before and started.time_ns <= owning.time_ns < ended_ns:
                 opened = replace(started, time_ns=int(owning.time_ns))
