@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml ci/build.lock ci/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kafka-trial needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make setup PYTHON=python3.11"; exit 2; }
 	PYTHON=$(PYTHON) ci/install.sh $(VENV) -e
 	@rm -f $(VENV)/.ready-* && touch $@
+	@echo "set up in $(VENV): \`source $(BIN)/activate\` puts kafka-trial and pytest on your path; \`make demo\` shows a first trial"
 
 browser:  ## Chromium, in which the tests look at pages: installed where apt-get may; without it they are skipped
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
