@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from histories import (
     Line,
-    after,
     assigned,
     commit,
     committed,
@@ -88,20 +85,6 @@ def test_a_commit_before_a_completion_that_can_be_read_is_ahead() -> None:
     lines = [assigned("m0"), delivered("m0", 0), commit("m0", 1), committed(1, by="m0"), processed("m0", 0)]
     found = judgement([*lines, delivered("m0", 1), bad("m0"), committed(2)]).findings["commit-ahead"]
     assert [one.attributes["committed_offset"] for one in found.instances] == [1]
-
-
-BEFORE_ANOTHER_TOO = {  # m0 lacks the completion of record 1, and completes record 2 after the commit
-    "by the log": [committed(3), after(0.5), delivered("m0", 2), processed("m0", 2)],
-    "by its own word": [delivered("m0", 2), commit("m0", 3), committed(3), processed("m0", 2)],
-}
-
-
-@pytest.mark.parametrize("lines", BEFORE_ANOTHER_TOO.values(), ids=BEFORE_ANOTHER_TOO)
-def test_a_commit_before_another_completion_too_is_ahead(lines: list[Line]) -> None:
-    """Whichever record the cut line was about, that one was not done."""
-    lines = [assigned("m0"), *handled("m0", 0), delivered("m0", 1), bad("m0"), *lines]
-    found = judgement(lines, records=3).findings["commit-ahead"]
-    assert [(one.attributes["committed_offset"], one.attributes["offset"]) for one in found.instances] == [(3, 2)]
 
 
 def test_whoever_is_killed_may_be_so_in_its_last_line() -> None:

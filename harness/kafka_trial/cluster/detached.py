@@ -63,7 +63,7 @@ def up(version: str | None, *, brokers: int = 3, name: str | None = None, detach
     command = [sys.executable, "-m", "kafka_trial.cluster.detached", given, known, str(brokers)]
     holder = start_detached(command, log=log)
     try:
-        print(state_line(_come_up(given, holder, log)))
+        print(state_lines(_come_up(given, holder, log)))
     except KeyboardInterrupt:
         with contextlib.suppress(ProcessLookupError):
             os.kill(holder, signal.SIGTERM)
@@ -102,7 +102,7 @@ def status(name: str | None = None) -> int:
     """
     state = find(name)
     problems = state_problems(state)
-    print(state_line(state))
+    print(state_lines(state))
     print("\n".join(f"  problem    {problem}" for problem in problems) or "  health     all brokers in sync, no toxics")
     return NOT_BEGUN if problems else PASS
 
@@ -129,7 +129,7 @@ def hold(name: str, version: str, brokers: int) -> int:
     try:
         with process_cluster(version, brokers=brokers) as cluster, written(state_of(name, cluster)) as state:
             booted.set()
-            print(state_line(state), flush=True)
+            print(state_lines(state), flush=True)
             ended.wait()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -174,7 +174,7 @@ def state_problems(state: State) -> list[str]:
     ]
 
 
-def state_line(state: State) -> str:
+def state_lines(state: State) -> str:
     """Returns the lines that say where a cluster is reached."""
     return "\n".join(
         [

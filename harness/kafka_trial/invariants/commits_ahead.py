@@ -104,9 +104,6 @@ def _ahead_by_lines(batch: Batch) -> Table:
     )
     known_seq = np.minimum(delivered["done_seq"], _effect_seq(batch, delivered))
     latest = greatest_in(known_seq, first, end)
-    if _completions_may_be_lost(batch):
-        completed = greatest_in(np.where(known_seq == NEVER, NONE, known_seq), first, end)
-        latest = np.where(picked(known_seq, completed, NONE) > commits["seq"], completed, latest)
     ahead = (latest >= 0) & (picked(known_seq, latest, NONE) > commits["seq"])
     commits, record = commits.take(ahead), delivered.take(latest[ahead])
     return table(
@@ -122,12 +119,6 @@ def _ahead_by_lines(batch: Batch) -> Table:
         done_source=np.where(record["done_seq"] == NEVER, -1, record["source"]).astype(np.int64),
         done_seq=record["done_seq"],
     )
-
-
-def _completions_may_be_lost(batch: Batch) -> bool:
-    """Tells whether lines were lost that may have been any record's: then a record that was completed after a commit
-    proves more than one of which no completion is known (`judge/bad_lines.py`)."""
-    return any(one.nameless for one in batch.trial_context.lost_events)
 
 
 def _effect_seq(batch: Batch, delivered: Table) -> Ints:
@@ -210,14 +201,13 @@ def _rising(batch: Batch) -> Table:
     before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
     numbers = np.flatnonzero(log["committed_offset"] > before)
     rising = log.take(numbers).having(before=before[numbers])
+    by_word, by_log = (
+        _passed_last(batch, rising, times) for times in (_told_ns(batch), first_handled_of_records(batch).said_ns)
+    )
     before_it, late_ns = requested(batch, rising)
-    latest, handled_ns = _passed_last(batch, rising, before_it)
+    latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
     asked_ns = requested_at(batch, rising)
     inside = rising["in_transaction"] == IN_TRANSACTION
-    if _completions_may_be_lost(batch):
-        handled, then_ns = _passed_last(batch, rising, before_it, handled_only=True)
-        proves = (handled >= 0) & ~inside & (then_ns > asked_ns) & ((late_ns == NEVER) | (then_ns > late_ns))
-        latest, handled_ns = np.where(proves, handled, latest), np.where(proves, then_ns, handled_ns)
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
     uncertain, read_late = (
@@ -229,21 +219,8 @@ def _rising(batch: Batch) -> Table:
     )
 
 
-def _passed_last(batch: Batch, rising: Table, before_it: Bools, *, handled_only: bool = False) -> tuple[Ints, Ints]:
+def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, Ints]:
     """Returns the record that was handled last of those each commit passed (-1: none), and when it was.
-
-    By the members' word, where the commit was asked for `before_it`, else by the brokers' logs. NEVER: it was not
-    handled; with `handled_only` such records are passed over.
-    """
-    told, logged = (
-        _passed_last_by(batch, rising, np.where(times == NEVER, NONE, times) if handled_only else times)
-        for times in (_told_ns(batch), first_handled_of_records(batch).said_ns)
-    )
-    return np.where(before_it, told[0], logged[0]), np.where(before_it, told[1], logged[1])
-
-
-def _passed_last_by(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, Ints]:
-    """Returns the same by given times.
 
     Of what lies below an earlier position, records that a killed member may have handled unheard are not held against
     those who rise over them later.

@@ -39,6 +39,7 @@ FORMER = {
     "membership_confirmed": "keeps",
     "stay_by_logs": "stay_of",
     "stay_so_far": "waiting",
+    "state_lines": "state_line",
 }
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
