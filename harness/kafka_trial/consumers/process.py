@@ -320,7 +320,7 @@ def process_group(
     """
     with ExitStack() as stack:
         probe = None if run is None else stack.enter_context(reading_probe(child_processes, run))
-        thread_group = stack.enter_context(ThreadGroup("consumers"))
+        thread_group = stack.enter_context(ThreadGroup("consumers", real_time=True))
         launcher: Launcher = child_processes
         if spec.image is not None:
             if network is None:

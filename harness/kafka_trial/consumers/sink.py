@@ -279,7 +279,7 @@ def start_sink(
         ValueError: the path cannot be read; see `history/json_paths.py`.
     """
     path_steps(json_path or ID_FIELD)
-    with _listening(host) as listener, ThreadGroup("sink") as thread_group:
+    with _listening(host) as listener, ThreadGroup("sink", real_time=True) as thread_group:
         names = {"header": header or ID_HEADER, "json_path": json_path or ID_FIELD}
         sink = Sink(recorder, listener, **names, kill=kill, takes_effects=takes_effects)
         thread_group.start("serve", sink.serve)

@@ -11,22 +11,29 @@ from contextlib import suppress
 from types import TracebackType
 
 from kafka_trial.errors import UnjudgeableError
+from kafka_trial.process.scheduling import schedule_before_others
 
 
 class ThreadGroup:
-    """Joins threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error."""
+    """Joins threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error.
 
-    def __init__(self, name: str, *, join_within_s: float = 30.0) -> None:
+    `real_time`: they listen or keep time, and hardly compute; where allowed, the kernel runs them before all others.
+    """
+
+    def __init__(self, name: str, *, join_within_s: float = 30.0, real_time: bool = False) -> None:
         self.name = name
         self.stop = threading.Event()
         self.errors: list[tuple[str, BaseException]] = []
         self._join_within_s = join_within_s
+        self._real_time = real_time
         self._threads: list[threading.Thread] = []
 
     def start(self, name: str, work: Callable[..., object], *args: object) -> threading.Thread:
         """Starts `work(*args)` in a thread called `<group>/<name>`."""
 
         def guarded() -> None:
+            if self._real_time:
+                schedule_before_others()
             try:
                 work(*args)
             except BaseException as error:  # noqa: BLE001 - kept, and re-raised by whoever joins

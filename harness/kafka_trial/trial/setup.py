@@ -87,7 +87,7 @@ def _opened(
         raise StartError(short)
     rng = random.Random(secrets.token_bytes(8))  # names must be fresh each time; nothing judged follows from them
     run = stack.enter_context(Recorder(folder.history, "run"))
-    thread_group = stack.enter_context(ThreadGroup("run"))
+    thread_group = stack.enter_context(ThreadGroup("run", real_time=True))
     child_processes = stack.enter_context(ChildProcesses("trial"))
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
