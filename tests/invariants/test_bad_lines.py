@@ -6,6 +6,7 @@ from typing import Any
 
 from histories import (
     Line,
+    after,
     assigned,
     commit,
     committed,
@@ -85,6 +86,29 @@ def test_a_commit_before_a_completion_that_can_be_read_is_ahead() -> None:
     lines = [assigned("m0"), delivered("m0", 0), commit("m0", 1), committed(1, by="m0"), processed("m0", 0)]
     found = judgement([*lines, delivered("m0", 1), bad("m0"), committed(2)]).findings["commit-ahead"]
     assert [one.attributes["committed_offset"] for one in found.instances] == [1]
+
+
+DONE_AGAIN = [after(1), delivered("m1", 0), processed("m1", 0)]
+
+
+def test_a_cut_line_may_have_been_an_earlier_completion() -> None:
+    """Record 0 was done, its line was cut, it was committed, and another member was given it again."""
+    lines = [assigned("m0"), delivered("m0", 0), bad("m0"), committed(1, by="m0"), *DONE_AGAIN]
+    assert undecided("commit-ahead", lines) == 1
+
+
+def test_one_cut_line_explains_one_commit() -> None:
+    """Two commits, each ahead of a record that is done a second later: one of them has no excuse."""
+    first = [assigned("m0"), delivered("m0", 0), delivered("m0", 1), bad("m0"), committed(1, by="m0")]
+    lines = [*first, committed(2, by="m0"), *DONE_AGAIN, delivered("m1", 1), processed("m1", 1)]
+    assert [one["committed_offset"] for one in judged("commit-ahead", lines)] == [1, 2]
+
+
+def test_what_a_sink_writes_down_leaves_a_cut_line_nothing_to_explain() -> None:
+    """The effect of record 0 came a second after its commit."""
+    lines = [assigned("m0"), delivered("m0", 0), bad("m0"), committed(1, by="m0"), *DONE_AGAIN[:2], effect(0)]
+    found = judged("commit-ahead", lines, settings=with_settings(sink="http"))
+    assert [one["committed_offset"] for one in found] == [1]
 
 
 def test_whoever_is_killed_may_be_so_in_its_last_line() -> None:

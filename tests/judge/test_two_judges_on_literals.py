@@ -45,6 +45,7 @@ from histories import (
     started,
     taken_back,
 )
+from histories import said as told
 from lab.agreement.sayings import Said, naive_says, vectorised_says
 from lab.history_strategies import History
 
@@ -69,6 +70,36 @@ def both(name: str, lines: Lines, settings: dict[str, Any] | None = None, **fram
 
 
 # --- commits ahead ---------------------------------------------------------------------------------------------------
+
+CUT = told("m0", "bad_line", message='{"na', events=1, reason="cut")
+DONE_AGAIN: Lines = [after(1), delivered("m1", 0), processed("m1", 0)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([assigned("m0"), delivered("m0", 0), CUT, commit("m0", 1), *DONE_AGAIN], ([], 1)),
+        ([assigned("m0"), delivered("m0", 0), CUT, committed(1, by="m0"), *DONE_AGAIN], ([], 1)),
+        (
+            [*(assigned("m0"), delivered("m0", 0), CUT, committed(1, by="m0"), committed(2, by="m0")), *DONE_AGAIN],
+            ([1], 1),
+        ),
+        (
+            [
+                *(assigned("m0"), delivered("m0", 0), CUT, committed(1, by="m0")),
+                *(after(1), delivered("m1", 1), committed(2, by="m1"), *DONE_AGAIN, processed("m1", 1)),
+            ],
+            ([1, 2], 0),
+        ),
+    ],
+    ids=["asked for", "in the log", "of a record without any line", "two of them"],
+)
+def test_a_line_that_nobody_could_read_may_have_been_an_earlier_completion(
+    lines: Lines, expected: tuple[list[Any], int]
+) -> None:
+    """Given a record that is done again after its commit, then the commit is ahead only beyond the lines left over."""
+    assert both("commit-ahead", lines) == expected
+
 
 IN_HAND: Lines = [assigned("m0"), delivered("m0", 0)]
 READ_AT_ONCE = measured("m0", 0.005)

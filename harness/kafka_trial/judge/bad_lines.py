@@ -45,7 +45,7 @@ def _lost(source: int, lines: list[Mapping[str, Any]]) -> LostEvents:
 
 
 RECORDS = ("skipped", "unseen", "poll-skip")  # each instance: there is no line of the record
-COMMITS = ("commit-ahead",)  # some of these are about a record that has no line at all
+COMMIT_AHEAD = "commit-ahead"  # some of these are about a record that has no line at all
 PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all records of the partition have their line
 QUOTE_MAX = 200
 
@@ -70,9 +70,23 @@ def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ..
     return {_record(one) for one in _all(found[name] for name in RECORDS if name in found)}
 
 
-def is_undecided(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
-    """Tells whether an instance may be there only because the line of one of these records is missing."""
-    return one.name not in COMMITS or _record(one) in missing
+def still_certain(
+    found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext
+) -> dict[str, list[Anomaly]]:
+    """Returns, of what was found for want of a line, all that no line which could not be read explains, by name.
+
+    A commit ahead of a record that was completed later may have come after an earlier completion of it, in such a line:
+    where there are more such commits than lines left over, some are ahead for certain. A sink that writes down itself
+    what is done leaves nothing to be explained.
+    """
+    missing, settings = without_line(found), trial_context.settings
+    ahead = [one for one in found.get(COMMIT_AHEAD, ()) if _record(one) not in missing]
+    left_over = sum(one.nameless for one in trial_context.lost_events) - len(missing)
+    all_kept = counts.get(COMMIT_AHEAD, 0) == len(found.get(COMMIT_AHEAD, ()))
+    told_by_lines = settings.sink_is_read or not settings.has_sink
+    if told_by_lines and all_kept and len(ahead) <= left_over:
+        ahead = []
+    return {name: [] for name in (*RECORDS, *PARTITIONS)} | {COMMIT_AHEAD: ahead}
 
 
 def lost_events_in_words(one: LostEvents) -> str:

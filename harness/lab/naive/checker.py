@@ -1433,10 +1433,21 @@ def _leave_undecided_what_lines_may_have_said(trial: Trial, findings: Findings) 
                 partition.first_handled[int(offset)] = 0
                 partition.taken_as_done.add(int(offset))
         here = [found for found in findings.anomalies["commit-ahead"] if found[:2] == tp]
-        still = [found for found in commit_ahead(partition) if found in here]
+        passed = _values_over(partition, [int(offset) for topic, number, offset in missing if (topic, number) == tp])
+        still = [found for found in commit_ahead(partition) if found in here and found[2] not in passed]
         findings.undecided["commit-ahead"] += len(here) - len(still)
         elsewhere = [found for found in findings.anomalies["commit-ahead"] if found[:2] != tp]
         findings.anomalies["commit-ahead"] = elsewhere + still
+    ahead = findings.anomalies["commit-ahead"]
+    if len(missing) + len(ahead) <= nameless and trial.settings.get("sink") != "http":  # each done before, perhaps
+        findings.undecided["commit-ahead"] += len(ahead)
+        findings.anomalies["commit-ahead"] = []
+
+
+def _values_over(p: Partition, offsets: list[int]) -> set[int]:
+    """Positions whose commits passed one of these records."""
+    rises = [(before or 0, commit.value or 0) for before, commit in _raising_commits(p)]
+    return {value for before, value in rises for offset in offsets if before <= offset < value}
 
 
 def _commits_behind_a_buffer(trial: Trial) -> bool:
