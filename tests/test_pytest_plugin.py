@@ -299,11 +299,19 @@ def test_second(staged):
 """
 
 
-@pytest.mark.parametrize("interrupt", ["Interrupted('healed and cleaned up: run')", "KeyboardInterrupt"])
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        "raise Interrupted('healed and cleaned up: run')",
+        "raise KeyboardInterrupt",
+        "import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+    ],
+    ids=["in a trial", "while booting", "SIGTERM"],
+)
 def test_ctrl_c_ends_the_session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, interrupt: str) -> None:
     """Neither is the trial marked failed nor the next one begun: status 130, and what became of the trial is told."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    pytester.makepyfile(STAGED.format(body=f"raise {interrupt}"))
+    pytester.makepyfile(STAGED.format(body=interrupt))
     ended = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-v")
     assert ended.ret == INTERRUPTED
     ended.assert_outcomes()

@@ -1,6 +1,6 @@
 """The command `kafka-trial`: the hands. Each verb reads its words, calls one function, and ends in a status.
 
-Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 Ctrl-C after cleaning up.
+Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 Ctrl-C or SIGTERM after cleanup.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kafka_trial import __version__, plugins, verbs
 from kafka_trial.errors import INTERRUPTED, KafkaTrialError
 from kafka_trial.preflight.knobs import CODECS, LIBRARIES
 from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
+from kafka_trial.process.signals import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -66,8 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout, sys.stderr = unbroken(sys.stdout), unbroken(sys.stderr)
     options = _parser().parse_args(arguments)
     try:
-        plugins.load(options.plugin or ())
-        return _call(options.verb_function, options)
+        with sigterm_as_ctrl_c():
+            plugins.load(options.plugin or ())
+            return _call(options.verb_function, options)
     except KafkaTrialError as error:
         print(f"kafka-trial {options.verb}: {error}", file=sys.stderr)
         return error.exit_status

@@ -6,7 +6,7 @@ KafkaTrialError
  ├─ StartError            3  no history could be begun: port, disk, jars, boot, bootstrap, no Java
  ├─ UnjudgeableError      4  a history exists and cannot be judged
  │   └─ WaitTimeout       4  a bounded wait ran out (harness side)
- └─ Interrupted         130  Ctrl-C, after healing and cleaning up
+ └─ Interrupted         130  Ctrl-C or SIGTERM, after healing and cleaning up
 ```
 Messages say what was expected, what was seen, the likely cause and what to do.
 """

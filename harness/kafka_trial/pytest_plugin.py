@@ -27,6 +27,7 @@ import pytest
 from kafka_trial import plugins, registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, UnjudgeableError
+from kafka_trial.process.signals import sigterm_as_ctrl_c
 from kafka_trial.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -141,15 +142,16 @@ class Trial:
 
     def __call__(self, scenario: Scenario) -> Judged:
         try:
-            trialed = self.session.try_one(
-                scenario,
-                self.consumer,
-                kafka_version=self.kafka_version,
-                seed=self.seed,
-                out=self.out / scenario.name,
-                retry_unknown=self.retry_unknown,
-                image=self.image,
-            )
+            with sigterm_as_ctrl_c():
+                trialed = self.session.try_one(
+                    scenario,
+                    self.consumer,
+                    kafka_version=self.kafka_version,
+                    seed=self.seed,
+                    out=self.out / scenario.name,
+                    retry_unknown=self.retry_unknown,
+                    image=self.image,
+                )
         except (Interrupted, KeyboardInterrupt) as interrupt:
             told = str(interrupt) or "interrupted while booting or judging; cleaned up"
             pytest.exit(f"kafka-trial: {told}", returncode=INTERRUPTED)

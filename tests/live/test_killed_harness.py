@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -134,8 +135,9 @@ def _folders_of(cluster: str) -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"kafka-trial-{cluster}-*"))
 
 
-def test_ctrl_c_heals_and_cleans_up(tmp_path: Path) -> None:
-    """SIGINT in mid-fault ends in 130, with the fault healed in the journal and nothing left running."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_heals_and_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
+    """SIGINT or SIGTERM in mid-fault ends in 130, said so, the fault healed in the journal and nothing left running."""
     with _harness(tmp_path / "run") as harness:
         _wait_for_phase(tmp_path / "run", "faults", harness)
         follower = Follower(tmp_path / "run" / "history", "nemesis.jsonl")
@@ -145,8 +147,9 @@ def test_ctrl_c_heals_and_cleans_up(tmp_path: Path) -> None:
             what="an injected fault",
         )
         started = psutil.Process(harness.pid).children(recursive=True)
-        harness.send_signal(2)
+        harness.send_signal(number)
         assert harness.wait(60) == INTERRUPTED
+    assert "healed and cleaned up" in (tmp_path / "said").read_text()
     _, alive = psutil.wait_procs(started, timeout=10)
     assert alive == []
     kinds = [event.kind for event in Follower(tmp_path / "run" / "history", "nemesis.jsonl").new_events()]

@@ -31,9 +31,11 @@ class Console:
         self._show(self._phase, always=True)
 
     def progress(self, text: str, *, left_s: float | None = None) -> None:
-        """Says how the phase goes; plain output hears it every five seconds."""
-        left = "" if left_s is None else f", at most {max(0.0, left_s):.0f} s left"
-        self._show(self._fitting(f"{self._phase} — {text}", left), always=False)
+        """Says how the phase goes; plain output hears it every five seconds.
+
+        `left_s`: how long it may still take; below 0: by how much it is over that already.
+        """
+        self._show(self._fitting(f"{self._phase} — {text}", _left(left_s)), always=False)
 
     def say(self, text: str) -> None:
         """Leaves one line behind."""
@@ -75,3 +77,9 @@ class Console:
         elif always or time.monotonic() - self._told_s >= PLAIN_EVERY_S:
             self._told_s = time.monotonic()
             self._console.print(escape(f"[{time.monotonic() - self._began_s:5.1f} s] {text}"))
+
+
+def _left(left_s: float | None) -> str:
+    if left_s is None:
+        return ""
+    return f", at most {left_s:.0f} s left" if left_s >= 0 else f", {-left_s:.0f} s longer than planned"
