@@ -22,7 +22,16 @@ from ipaddress import ip_address
 from typing import Final
 
 from kafka_trial.consumers.effect_treatment import EffectWatch, Manner, Treatment
-from kafka_trial.consumers.http_connection import CLOSE, HEAD_BYTES_MAX, HOLD, Answer, Body, Connections, Head
+from kafka_trial.consumers.http_connection import (
+    CLOSE,
+    CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
+    HOLD,
+    Answer,
+    Body,
+    Connections,
+    Head,
+)
 from kafka_trial.errors import StartError
 from kafka_trial.history.json_paths import path_steps
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER, checksums, id_in_json
@@ -92,6 +101,14 @@ class Sink:
         """Returns the sink's address for one member, its token in the path."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/{self._token}/{member}"
+
+    @property
+    def too_busy(self) -> str:
+        """What it had to turn away for want of room, as a sentence; nothing where it never had to."""
+        if not (count := self._connections.refused_ever):
+            return ""
+        above = f"{count} connections above the {CONNECTIONS_MAX} it has"
+        return f"the sink answered 503 to {above}: post over a few, kept open"
 
     @property
     def serves(self) -> bool:

@@ -194,6 +194,7 @@ class TrialEnvironment:
         )
         if not drained:
             self.console.say(f"nothing was handled yet; {self.group.last_words}")
+        self._tell_of_sink()
 
     @contextmanager
     def bursts(self, planned: Sequence[Burst]) -> Iterator[None]:
@@ -255,6 +256,12 @@ class TrialEnvironment:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
         self.console.say(f"load: {counts}")
+        self._tell_of_sink()
+
+    def _tell_of_sink(self) -> None:
+        """Says where members were refused by the sink for their own number of connections, and not by a fault."""
+        if self.context.sink is not None and (words := self.context.sink.too_busy):
+            self.console.say(words)
 
     def wait_converged(self, ends: Mapping[int, int], *, within_s: float, at_most_s: float, stalled_s: float) -> None:
         """Waits until all is handled and committed and stays so, or the time is up (the judge says which): longer, but
