@@ -21,8 +21,8 @@ QUICK = MemberEffects("m1", done=5, waited_s_max=0.01, done_s_min=0.002)
 @pytest.mark.parametrize(
     ("seen", "bit", "said"),
     [
-        (look(WAITED), True, "waited for up to 2.4 s"),
-        (look(MemberEffects("m0", waiting=1, waited_s_max=2.0)), True, "waited for up to 2.0 s"),
+        (look(WAITED), True, "waited for up to 2.40 s"),
+        (look(MemberEffects("m0", waiting=1, waited_s_max=2.0)), True, "waited for up to 2.00 s"),
         (look(WAITED, QUICK), False, "done within 2 s (m1)"),
         (look(MemberEffects("m0")), False, "no effect waited for 2 s of m0"),
         (look(), False, "nothing to slow"),

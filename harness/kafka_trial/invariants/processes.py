@@ -103,8 +103,8 @@ def unbounded_close(group: Group) -> Findings:
     Usual cause: A member did not stop within its time: work without a limit, or a client that froze in close().
 
     Remedy: On the stop signal finish what is in hand, commit, leave. With librdkafka: unsubscribe() and poll until
-    nothing is assigned before close(). The first process of a container is not ended by a signal that it does not
-    handle: handle it, or set `[image] init = true`.
+    nothing is assigned before close(); with franz-go where rebalances are blocked: CloseAllowingRebalance(). The first
+    process of a container is not ended by a signal that it does not handle: handle it, or set `[image] init = true`.
     """
     overdue = [
         incarnation

@@ -36,7 +36,7 @@ def _all_waited(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
     if idle or not look.members:
         return Evidence(False, f"no effect waited for {delay_s:g} s{_of(idle)}: nothing to slow", _details(look))
     longest = max(one.waited_s_max for one in look.members)
-    return Evidence(True, f"effects of {_names(look)} waited for up to {longest:.1f} s", _details(look))
+    return Evidence(True, f"effects of {_names(look)} waited for up to {longest:.2f} s", _details(look))
 
 
 def poll_interval_expired(look: StaysSnapshot, *, interval_s: float | None, session_s: float | None) -> Evidence:
