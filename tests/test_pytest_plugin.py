@@ -264,6 +264,29 @@ def test_our_own_suites_try_the_references_that_fit() -> None:
     assert items == {f"{name}-4.3.1" for name in references} | {f"{name}-3.9.2" for name in references - new}
 
 
+OF_ONES_OWN = """
+from kafka_trial.registry import scenarios
+
+
+def test_mine(trial):
+    trial(scenarios()["slow-handlers"]).must_pass()
+"""
+
+
+def test_a_suite_that_a_sink_cannot_serve_is_skipped_and_a_test_of_ones_own_is_not(pytester: pytest.Pytester) -> None:
+    """With the sentence by which a trial is refused; neither starts anything."""
+    words = ("--consumer=python-at-least-once", "-p", "no:cacheprovider")
+    because = 'the fault handler-slow needs [evidence] sink = "http": it is played there'
+    suite = registry.suites()["slow-handlers"]
+    skipped = pytester.runpytest_subprocess(str(suite), *words, "-rs")
+    skipped.assert_outcomes(skipped=1)
+    assert f"slow-handlers cannot be played: {because}" in skipped.stdout.str()
+    pytester.makepyfile(OF_ONES_OWN)
+    refused = pytester.runpytest_subprocess(*words)
+    refused.assert_outcomes(failed=1)
+    assert because in refused.stdout.str()
+
+
 STAGED = """
 import pytest
 from kafka_trial.claim import Claim

@@ -17,6 +17,7 @@ SUITES = {
     "member-killed",
     "member-paused",
     "rebalance-storm",
+    "slow-handlers",
     "coordinator-lost",
     "leader-lost",
     "slow-network",
@@ -30,7 +31,7 @@ SUITES = {
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The fifteen suites are there, and each scenario has its suite's name."""
+    """The sixteen suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

@@ -1,8 +1,9 @@
 """The pytest plugin: the face. A `trial` fixture, one item per scenario × consumer × Kafka version, honest outcomes.
 
 `trial(SCENARIO).must_pass()` runs one trial and judges it. A verdict *fail* is a test failure; *unknown* is a test
-error: both red, never skipped. Clusters stay warm for the session and are rebuilt when a fault ruined them. Ctrl-C
-ends the session, after the trial was healed and cleaned up.
+error: both red, never skipped; what is skipped is a suite of ours that the consumer's sink cannot serve. Clusters stay
+warm for the session and are rebuilt when a fault ruined them. Ctrl-C ends the session, after the trial was healed and
+cleaned up.
 
 Which consumers a test is for: the option, its marker, the project's setting, in this order. A project of one's own is
 never given our reference consumers; our suites in our own checkout are.
@@ -141,6 +142,8 @@ class Trial:
     image: str | None = None
 
     def __call__(self, scenario: Scenario) -> Judged:
+        if because := self._unserved(scenario):
+            pytest.skip(f"{scenario.name} cannot be played: {because}")
         try:
             with sigterm_as_ctrl_c():
                 trialed = self.session.try_one(
@@ -163,6 +166,15 @@ class Trial:
         if trialed.tries:
             self.item.user_properties.append((TRIED_AGAIN, trialed.tries))
         return Judged(trialed)
+
+    def _unserved(self, scenario: Scenario) -> str | None:
+        """Returns why a suite of ours is nothing for the consumer's sink; of a test of one's own that is an error."""
+        if registry.suites_folder() not in self.item.path.parents:
+            return None
+        from kafka_trial.consumers.consumer import spec_from_toml
+        from kafka_trial.trial.spec import suite_problem
+
+        return suite_problem(spec_from_toml(self.consumer, image=self.image, must_be_set=False), scenario)
 
 
 @dataclass(frozen=True)

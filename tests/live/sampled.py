@@ -38,6 +38,7 @@ ALWAYS = (  # every suite; every client library with every protocol that it spea
     Sampled("python-known-invoices", "overtaken"),
     Sampled("aiokafka-long-orders", "hot-runs"),
     Sampled("kafka-verifiable-consumer/short-metadata", "partitions-added"),
+    Sampled("python-upserts", "slow-handlers"),
 )
 
 BY_TURNS = (
@@ -110,6 +111,7 @@ BY_TURNS = (
     Sampled("python-postgres-latest-orders/consumer-protocol", "control"),
     Sampled("python-position-in-table", "aborted-records"),
     Sampled("python-position-in-table", "member-paused"),
+    Sampled("python-position-in-table", "slow-handlers"),
     Sampled("python-renders-pages", "member-paused"),
     Sampled("python-at-least-once", "hot-runs"),
     Sampled("python-at-least-once/consumer-protocol", "partitions-added"),

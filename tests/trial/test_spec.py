@@ -9,10 +9,11 @@ import orjson
 import pytest
 
 from kafka_trial import registry
+from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.scenario import Load, Scenario, Step
-from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.trial.spec import make_trial_spec, suite_problem
 from kafka_trial.workload.payload import keep_payload
 
 CONSUMER = registry.find_consumer("python-at-least-once")
@@ -42,6 +43,18 @@ def test_an_exact_replay_of_names_that_do_not_exist_is_refused(tmp_path: Path, r
     schedule.write_bytes(orjson.dumps(table))
     with pytest.raises(InputError, match=said):
         make_trial_spec(scenario, CONSUMER, schedule=schedule, exact=True)
+
+
+def test_a_suite_needs_a_sink_that_serves_its_faults() -> None:
+    """By one sentence: that by which a trial is refused, on the command line and in a test of one's own."""
+    suite = registry.scenarios()["slow-handlers"]
+    sentence = 'the fault handler-slow needs [evidence] sink = "http": it is played there'
+    told, silent = spec_from_toml(CONSUMER), spec_from_toml(registry.find_consumer("python-hand-off/quiet"))
+    assert (suite_problem(told, suite), suite_problem(silent, suite)) == (sentence, None)
+    assert [suite_problem(told, registry.scenarios()[name]) for name in ("control", "rebalance-storm")] == [None, None]
+    with pytest.raises(InputError) as refused:
+        make_trial_spec(suite, CONSUMER)
+    assert str(refused.value) == f"{CONSUMER}: {sentence}"
 
 
 def test_crash_points_want_a_sink(tmp_path: Path) -> None:

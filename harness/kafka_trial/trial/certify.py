@@ -36,9 +36,10 @@ from kafka_trial.report.certificate import (
 )
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
+from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
-from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.trial.spec import make_trial_spec, suite_problem
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.workload.payload_checks import load_problem
 
@@ -173,10 +174,10 @@ def certify(
 
 def lanes_of(certify_request: CertifyRequest) -> int:
     """Returns how many lanes one of its trials needs at most."""
-    files = spec_from_toml(certify_request.consumer, image=certify_request.image).payload_files
-    scenarios = [one for one in registry.scenarios().values() if load_problem(files, one.load) is None]
+    spec = spec_from_toml(certify_request.consumer, image=certify_request.image)
+    scenarios = [one for one in registry.scenarios().values() if _problem(spec, one) is None]
     specs = [make_trial_spec(one, certify_request.consumer, seed=1, image=certify_request.image) for one in scenarios]
-    return max(spec.lanes for spec in specs)
+    return max(one.lanes for one in specs)
 
 
 def verify(file: Path, *, say: Callable[[str], object]) -> int:
@@ -275,10 +276,10 @@ def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
     """Returns the suites to try, and why each other one is left out.
 
     Raises:
-        InputError: one that is named cannot be played with the consumer's payload, or none can.
+        InputError: one that is named cannot be played with the consumer's payload or sink, or none can.
     """
-    scenarios, files = registry.scenarios(), spec.payload_files
-    problems = {name: problem for name, one in scenarios.items() if (problem := load_problem(files, one.load))}
+    scenarios = registry.scenarios()
+    problems = {name: problem for name, one in scenarios.items() if (problem := _problem(spec, one))}
     if wrong := [f"{name} cannot be played: {problems[name]}" for name in certify_request.suites if name in problems]:
         raise InputError("--suite", wrong)
     named = [name for name in scenarios if name in (certify_request.suites or scenarios) and name not in problems]
@@ -297,6 +298,11 @@ def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
         waits_s=waits_for_metadata_s(spec.kafka, scenarios.values()),
     )
     return replace(chosen, left_out=chosen.left_out | others)
+
+
+def _problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
+    """Returns why a suite cannot be played with a consumer; None where it can."""
+    return load_problem(spec.payload_files, scenario.load) or suite_problem(spec, scenario)
 
 
 def _versions(certify_request: CertifyRequest) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,8 @@ def make_trial_spec(
         plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
-    for planned in plan.faults:
-        sinks = find_fault(planned.fault).sinks
-        if sinks and spec.evidence.sink not in sinks:
-            needed = " or ".join(f'"{sink}"' for sink in sinks)
-            because = f"the fault {planned.fault} needs [evidence] sink = {needed}: it is played there"
-            raise InputError(str(consumer), because)
+    if problem := sink_problem(spec, (planned.fault for planned in plan.faults)):
+        raise InputError(str(consumer), problem)
     if problems := _added_problems(scenario, plan):
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
@@ -117,6 +114,22 @@ def _added_problems(scenario: Scenario, plan: Plan) -> list[str]:
     if scenario.load.keyed:
         return []
     return ["partitions-added needs keyed records (load.keyed): others go to the partitions of the start"]
+
+
+def sink_problem(spec: ConsumerSpec, faults: Iterable[str]) -> str | None:
+    """Returns why some faults, by their names, cannot be played with a consumer: at a sink that it does not have; None
+    where they can."""
+    for name in faults:
+        sinks = find_fault(name).sinks
+        if sinks and spec.evidence.sink not in sinks:
+            needed = " or ".join(f'"{sink}"' for sink in sinks)
+            return f"the fault {name} needs [evidence] sink = {needed}: it is played there"
+    return None
+
+
+def suite_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
+    """Returns why a scenario as it stands cannot be played with a consumer's sink; None where it can."""
+    return sink_problem(spec, (step.fault for step in scenario.schedule))
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:

@@ -19,7 +19,7 @@ from kafka_trial.consumers.patched_consumer import build_consumer_folder
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.report.row_files import rows_in
 from kafka_trial.trial.session import TrialRequest
-from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.trial.spec import make_trial_spec, suite_problem
 from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
@@ -96,8 +96,8 @@ class Row:
 
 
 def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
-    """Yields every attempt: references on every scenario; each sin, on and off, and each twin, on its header's suite; a
-    sin that an instant finds by luck at the cut of its anomaly besides.
+    """Yields every attempt: references on every scenario that their sink serves; each sin, on and off, and each twin,
+    on its header's suite; a sin that an instant finds by luck at the cut of its anomaly besides.
 
     A reference that says nothing goes through a few scenarios only.
 
@@ -114,13 +114,19 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
             if suites := registry.unusual_suites(name):
                 yield from (Attempt(name, suite, seed=seed) for suite in suites)
             elif header is None:
-                scenarios = SILENT_SCENARIOS if registry.is_silent(name) else registry.scenarios()
+                scenarios = SILENT_SCENARIOS if registry.is_silent(name) else served_suites(name)
                 yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
             elif header.sound:
                 yield Attempt(name, header.suite, seed=seed)
             else:
                 for scenario in (header.suite, *_chosen_cut(name)[1:]):
                     yield from (Attempt(name, scenario, seed=seed, sin=sin) for sin in (True, False))
+
+
+def served_suites(consumer: str) -> list[str]:
+    """Returns the suites that can be played with a consumer's sink."""
+    spec = spec_from_toml(registry.find_consumer(consumer))
+    return [name for name, scenario in registry.scenarios().items() if suite_problem(spec, scenario) is None]
 
 
 def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:

@@ -15,7 +15,7 @@ from kafka_trial.nemesis.cut_scenarios import PREFIX
 from kafka_trial.report.row_files import append_row
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
-from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, grid, header_of, read_rows
+from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, grid, header_of, read_rows, served_suites
 from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_digest
 from lab.calibration.chosen_cuts import SINS_FOUND_BY_FEW_SUITES
 from lab.calibration.source_digests import making_digest
@@ -27,12 +27,12 @@ SEED = 1
 
 def sins_on_suites() -> list[Attempt]:
     """Returns the attempts: each sin that tells what it does, and whose own suite is a cut or that few suites find, on
-    every other suite."""
+    every other suite that its sink can serve."""
     return [
         Attempt(name, suite, seed=SEED, sin=True)
         for name in registry.consumers()
         if (header := header_of(name)) and not header.sound and registry.find_consumer(name).name == "consumer.toml"
-        for suite in registry.scenarios()
+        for suite in served_suites(name)
         if suite != header.suite and (_is_cut(header.suite) or name in SINS_FOUND_BY_FEW_SUITES)
     ]
 
