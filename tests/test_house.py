@@ -108,13 +108,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "cluster",
         "trial",
         "consumers",
+        "process.signals",
         *("report.trial_result", "report.markdown", "report.allure"),
     },
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
         *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol"),
     },
-    "cli": {"__version__", "errors", "plugins", "verbs", "preflight.knobs", "preflight.plan"},
+    "cli": {"__version__", "errors", "plugins", "verbs", "preflight.knobs", "preflight.plan", "process.signals"},
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it
 }
