@@ -172,9 +172,9 @@ class Trial:
         if registry.suites_folder() not in self.item.path.parents:
             return None
         from kafka_trial.consumers.consumer import spec_from_toml
-        from kafka_trial.trial.spec import suite_problem
+        from kafka_trial.trial.spec import scenario_sink_problem
 
-        return suite_problem(spec_from_toml(self.consumer, image=self.image, must_be_set=False), scenario)
+        return scenario_sink_problem(spec_from_toml(self.consumer, image=self.image, must_be_set=False), scenario)
 
 
 @dataclass(frozen=True)

@@ -172,10 +172,10 @@ def test_above_its_bound_of_members_it_says_so(world: World) -> None:
         for member in members:
             member.sendall(ask)
             assert member.recv(1000).startswith(b"HTTP/1.1 404 ")
-        assert world.sink.too_busy == ""
+        assert world.sink.refusals_in_words == ""
         assert world.post("/effect", **{"KT-Id": "r1"}) == 503
         assert world.raw(ask).endswith(http_connection.TOO_MANY.text.encode())
-        assert world.sink.too_busy.startswith("the sink answered 503 to 2 connections above the 400 it has")
+        assert world.sink.refusals_in_words.startswith("the sink answered 503 to 2 connections above the 400 it has")
         members[0].close()
         wait_until(
             lambda: world.post("/effect", **{"KT-Id": "r2"}) == 204, within_s=ANSWER_WITHIN_S, what="room for one"

@@ -85,14 +85,16 @@ ENDS = {  # of an engine: what becomes of it, and what the trial says then
     "killed": "toxiproxy is not known: the container engine does not answer (it hung up)",
     "full": "No space left on device",
 }
+SIGNALS = ["SIGINT", "SIGTERM"]
 FILLS = ["/usr/local/bin/python3", "-c", "file = open('/tmp/full', 'wb')\nwhile True: file.write(bytes(2**20))"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Makes a test of each end of an engine, or of the one whose turn it is (`tiers.py`)."""
-    if "end" in metafunc.fixturenames:
-        ends = list(ENDS) if metafunc.config.getoption("tier") == ALL else [in_turn(list(ENDS))]
-        metafunc.parametrize("end", ends)
+    """Makes a test of each end of an engine, and of each signal, or of the one whose turn it is (`tiers.py`)."""
+    for name, values in {"end": list(ENDS), "sent": SIGNALS}.items():
+        if name in metafunc.fixturenames:
+            chosen = values if metafunc.config.getoption("tier") == ALL else [in_turn(values)]
+            metafunc.parametrize(name, chosen)
 
 
 def test_a_trial_whose_engine_is_gone_or_full_ends_unknown_and_says_so(
@@ -135,8 +137,7 @@ def _folders_of(cluster: str) -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"kafka-trial-{cluster}-*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_heals_and_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
+def test_ctrl_c_heals_and_cleans_up(sent: str, tmp_path: Path) -> None:
     """SIGINT or SIGTERM in mid-fault ends in 130, said so, the fault healed in the journal and nothing left running."""
     with _harness(tmp_path / "run") as harness:
         _wait_for_phase(tmp_path / "run", "faults", harness)
@@ -147,7 +148,7 @@ def test_ctrl_c_heals_and_cleans_up(number: signal.Signals, tmp_path: Path) -> N
             what="an injected fault",
         )
         started = psutil.Process(harness.pid).children(recursive=True)
-        harness.send_signal(number)
+        harness.send_signal(signal.Signals[sent])
         assert harness.wait(60) == INTERRUPTED
     assert "healed and cleaned up" in (tmp_path / "said").read_text()
     _, alive = psutil.wait_procs(started, timeout=10)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.scheduling import schedule_before_others
+from kafka_trial.process.scheduling import make_thread_real_time
 from kafka_trial.process.threads import ThreadGroup
 
 NOBODY = 65534
@@ -69,6 +69,6 @@ def test_whoever_may_not_works_on() -> None:
     if child == 0:
         if os.getuid() == 0:
             os.setuid(NOBODY)
-        schedule_before_others()
+        make_thread_real_time()
         os._exit(os.sched_getscheduler(0))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == os.SCHED_OTHER

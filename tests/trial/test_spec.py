@@ -13,7 +13,7 @@ from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.scenario import Load, Scenario, Step
-from kafka_trial.trial.spec import make_trial_spec, suite_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
 from kafka_trial.workload.payload import keep_payload
 
 CONSUMER = registry.find_consumer("python-at-least-once")
@@ -50,8 +50,11 @@ def test_a_suite_needs_a_sink_that_serves_its_faults() -> None:
     suite = registry.scenarios()["slow-handlers"]
     sentence = 'the fault handler-slow needs [evidence] sink = "http": it is played there'
     told, silent = spec_from_toml(CONSUMER), spec_from_toml(registry.find_consumer("python-hand-off/quiet"))
-    assert (suite_problem(told, suite), suite_problem(silent, suite)) == (sentence, None)
-    assert [suite_problem(told, registry.scenarios()[name]) for name in ("control", "rebalance-storm")] == [None, None]
+    assert (scenario_sink_problem(told, suite), scenario_sink_problem(silent, suite)) == (sentence, None)
+    assert [scenario_sink_problem(told, registry.scenarios()[name]) for name in ("control", "rebalance-storm")] == [
+        None,
+        None,
+    ]
     with pytest.raises(InputError) as refused:
         make_trial_spec(suite, CONSUMER)
     assert str(refused.value) == f"{CONSUMER}: {sentence}"

@@ -22,7 +22,7 @@ from kafka_trial.trial.environment import TrialEnvironment
 
 LONG_S = 60.0
 WORDS = "m0: its last words in logs/m0-0.stderr: no such table"
-TOO_BUSY = "the sink answered 503 to 7 connections"
+REFUSED_TOO_MANY = "the sink answered 503 to 7 connections"
 
 
 def environment(
@@ -107,7 +107,7 @@ def test_where_too_little_was_handled_a_members_last_words_are_kept(
 def test_a_calibration_without_a_record_says_what_a_member_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     """While whoever watches can still stop the trial; and how often the sink had no room for a member."""
     bare = environment(monkeypatch)
-    bare.context = Mock(sink=Mock(too_busy=TOO_BUSY))
+    bare.context = Mock(sink=Mock(refusals_in_words=REFUSED_TOO_MANY))
     bare.run, bare._producer = Mock(), Mock(opening_burst=Mock(return_value=300))
     monkeypatch.setattr(environment_module, "CALIBRATION_WITHIN_S", 0.1)
     monkeypatch.setattr(bare, "_drained", Mock(return_value=0))
@@ -115,5 +115,5 @@ def test_a_calibration_without_a_record_says_what_a_member_wrote(monkeypatch: py
     assert [call.args[0] for call in bare.console.say.mock_calls] == [
         "calibrated: 0 of 300 records of the opening burst in 1.0 s, 0/s",
         f"nothing was handled yet; {WORDS}",
-        TOO_BUSY,
+        REFUSED_TOO_MANY,
     ]

@@ -85,7 +85,7 @@ class Connections:
     known: set[StreamWriter] = field(default_factory=set)
     unknown: dict[StreamWriter, None] = field(default_factory=dict)  # in the order they came
     refused: int = 0  # and still being told so
-    refused_ever: int = 0
+    refused_total: int = 0
 
     async def serve(self, reader: StreamReader, writer: StreamWriter, *, refuse: Refuse, handle: Handle) -> None:
         """Answers a new connection's requests until it ends. `refuse` looks at each head before its body is read."""
@@ -103,7 +103,7 @@ class Connections:
         if admitted:
             self.unknown[writer] = None
         self.refused += not admitted
-        self.refused_ever += not admitted
+        self.refused_total += not admitted
         try:
             yield admitted
         finally:

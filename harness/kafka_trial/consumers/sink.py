@@ -103,9 +103,9 @@ class Sink:
         return f"http://{host}:{self.port}/{self._token}/{member}"
 
     @property
-    def too_busy(self) -> str:
+    def refusals_in_words(self) -> str:
         """What it had to turn away for want of room, as a sentence; nothing where it never had to."""
-        if not (count := self._connections.refused_ever):
+        if not (count := self._connections.refused_total):
             return ""
         above = f"{count} connections above the {CONNECTIONS_MAX} it has"
         return f"the sink answered 503 to {above}: post over a few, kept open"

@@ -44,7 +44,7 @@ def _lost(source: int, lines: list[Mapping[str, Any]]) -> LostEvents:
     )
 
 
-RECORDS = ("skipped", "unseen", "poll-skip")  # each instance: there is no line of the record
+RECORDS = ("skipped", "unseen", "poll-skip")  # each instance is about a record that has no line
 COMMIT_AHEAD = "commit-ahead"  # some of these are about a record that has no line at all
 PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all records of the partition have their line
 QUOTE_MAX = 200
@@ -70,14 +70,15 @@ def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ..
     return {_record(one) for one in _all(found[name] for name in RECORDS if name in found)}
 
 
-def still_certain(
+def unexplained_by_lines(
     found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext
 ) -> dict[str, list[Anomaly]]:
-    """Returns, of what was found for want of a line, all that no line which could not be read explains, by name.
+    """Returns, by name, what remains of all that was found for want of a line, where `why_undecided` gives a reason.
 
-    A commit ahead of a record that was completed later may have come after an earlier completion of it, in such a line:
-    where there are more such commits than lines left over, some are ahead for certain. A sink that writes down itself
-    what is done leaves nothing to be explained.
+    Bad lines explain every record and partition: there are enough of them. A commit ahead of its record remains where
+    the record was completed later: that may have been its second completion, and a bad line the first, but only as
+    often as there are bad lines left over. Where there are fewer, all such commits remain: some are certain. So they do
+    where a sink writes down itself what is done, for no line can stand for an effect.
     """
     missing, settings = without_line(found), trial_context.settings
     ahead = [one for one in found.get(COMMIT_AHEAD, ()) if _record(one) not in missing]

@@ -14,7 +14,7 @@ from contextlib import suppress
 PRIORITY = os.sched_param(1)  # the least: above every thread that is not real-time
 
 
-def schedule_before_others() -> None:
+def make_thread_real_time() -> None:
     """Makes the calling thread real-time (SCHED_RR), and no process or thread that it starts.
 
     Without the right to (CAP_SYS_NICE, RLIMIT_RTPRIO, a control group without a budget for it) all stays as it is.

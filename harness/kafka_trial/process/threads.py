@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.process.scheduling import schedule_before_others
+from kafka_trial.process.scheduling import make_thread_real_time
 
 
 class ThreadGroup:
@@ -33,7 +33,7 @@ class ThreadGroup:
 
         def guarded() -> None:
             if self._real_time:
-                schedule_before_others()
+                make_thread_real_time()
             try:
                 work(*args)
             except BaseException as error:  # noqa: BLE001 - kept, and re-raised by whoever joins

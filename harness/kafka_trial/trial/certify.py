@@ -39,7 +39,7 @@ from kafka_trial.report.report_data import read_report
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
-from kafka_trial.trial.spec import make_trial_spec, suite_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.workload.payload_checks import load_problem
 
@@ -302,7 +302,7 @@ def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
 
 def _problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
     """Returns why a suite cannot be played with a consumer; None where it can."""
-    return load_problem(spec.payload_files, scenario.load) or suite_problem(spec, scenario)
+    return load_problem(spec.payload_files, scenario.load) or scenario_sink_problem(spec, scenario)
 
 
 def _versions(certify_request: CertifyRequest) -> list[str]:

@@ -260,7 +260,7 @@ class TrialEnvironment:
 
     def _tell_of_sink(self) -> None:
         """Says where members were refused by the sink for their own number of connections, and not by a fault."""
-        if self.context.sink is not None and (words := self.context.sink.too_busy):
+        if self.context.sink is not None and (words := self.context.sink.refusals_in_words):
             self.console.say(words)
 
     def wait_converged(self, ends: Mapping[int, int], *, within_s: float, at_most_s: float, stalled_s: float) -> None:

@@ -127,7 +127,7 @@ def sink_problem(spec: ConsumerSpec, faults: Iterable[str]) -> str | None:
     return None
 
 
-def suite_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
+def scenario_sink_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
     """Returns why a scenario as it stands cannot be played with a consumer's sink; None where it can."""
     return sink_problem(spec, (step.fault for step in scenario.schedule))
 

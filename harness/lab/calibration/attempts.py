@@ -19,7 +19,7 @@ from kafka_trial.consumers.patched_consumer import build_consumer_folder
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.report.row_files import rows_in
 from kafka_trial.trial.session import TrialRequest
-from kafka_trial.trial.spec import make_trial_spec, suite_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
 from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
@@ -115,7 +115,7 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
             if suites := registry.unusual_suites(name):
                 yield from (Attempt(name, suite, seed=seed) for suite in suites)
             elif header is None:
-                served = served_suites(name)
+                served = suites_for_its_sink(name)
                 scenarios = [one for one in SILENT_SCENARIOS if one in served] if registry.is_silent(name) else served
                 yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
             elif header.sound:
@@ -125,10 +125,10 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
                     yield from (Attempt(name, scenario, seed=seed, sin=sin) for sin in (True, False))
 
 
-def served_suites(consumer: str) -> list[str]:
+def suites_for_its_sink(consumer: str) -> list[str]:
     """Returns the suites that can be played with a consumer's sink."""
     spec = spec_from_toml(registry.find_consumer(consumer))
-    return [name for name, scenario in registry.scenarios().items() if suite_problem(spec, scenario) is None]
+    return [name for name, scenario in registry.scenarios().items() if scenario_sink_problem(spec, scenario) is None]
 
 
 def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:

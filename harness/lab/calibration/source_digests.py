@@ -40,6 +40,10 @@ FORMER = {
     "stay_by_logs": "stay_of",
     "stay_so_far": "waiting",
     "state_lines": "state_line",
+    "make_thread_real_time": "schedule_before_others",
+    "scenario_sink_problem": "suite_problem",
+    "refusals_in_words": "too_busy",
+    "refused_total": "refused_ever",
 }
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
