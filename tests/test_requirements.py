@@ -25,7 +25,7 @@ OF_THE_MACHINE = {
     "tests/lab/test_memory_limits.py",
     "tests/live/test_hard_ground.py",
     "tests/live/test_sample.py",
-    "tests/process/test_scheduling.py",
+    "tests/process/test_real_time.py",
     "tests/trial/test_stall_prevention.py",
     "tests/witness/test_samplers.py",
 }

@@ -27,7 +27,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the harness closes us
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    with suppress(OSError):  # as its readers (`process/scheduling.py`): a stamp that is late makes them seem late
+    with suppress(OSError):  # as its readers (`process/real_time.py`): a stamp that is late makes them seem late
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     harness = socket.socket(fileno=0)
     pipes: list[int] = []

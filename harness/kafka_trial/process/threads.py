@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.process.scheduling import make_thread_real_time
+from kafka_trial.process.real_time import make_thread_real_time
 
 
 class ThreadGroup:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.scheduling import make_thread_real_time
+from kafka_trial.process.real_time import make_thread_real_time
 from kafka_trial.process.threads import ThreadGroup
 
 NOBODY = 65534

@@ -1,4 +1,4 @@
-"""Scheduling: threads that hear what others say go before all that merely computes.
+"""Real-time threads: those that hear what others say go before all that merely computes.
 
 A share of the processor (`trial/stall_prevention.py`) is handed out for each processor apart, by what of the session
 runs there: a thread that mostly sleeps, alone on a processor beside thirty busy sessions, gets a small part of it, and
