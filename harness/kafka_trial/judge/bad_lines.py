@@ -70,7 +70,7 @@ def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ..
     return {_record(one) for one in _all(found[name] for name in RECORDS if name in found)}
 
 
-def unexplained_by_lines(
+def unexplained_by_bad_lines(
     found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext
 ) -> dict[str, list[Anomaly]]:
     """Returns, by name, what remains of all that was found for want of a line, where `why_undecided` gives a reason.

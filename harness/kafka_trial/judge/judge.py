@@ -25,7 +25,7 @@ from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
-from kafka_trial.judge.bad_lines import unexplained_by_lines, why_undecided
+from kafka_trial.judge.bad_lines import unexplained_by_bad_lines, why_undecided
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.coverage import WORK
@@ -186,7 +186,7 @@ class _Gathered:
     def leave_undecided_what_lines_may_have_said(self) -> None:
         """Makes what was found for want of a line cases that could not be decided, where lines could not be read."""
         reason = why_undecided(self._anomalies, self._counts, self._trial_context)
-        kept = unexplained_by_lines(self._anomalies, self._counts, self._trial_context) if reason else {}
+        kept = unexplained_by_bad_lines(self._anomalies, self._counts, self._trial_context) if reason else {}
         for name, certain in kept.items():
             gone = len(self._anomalies[name]) - len(certain)
             self._anomalies[name] = certain
