@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -30,6 +31,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.nemesis import sampling
 from kafka_trial.nemesis.evidence import STOPPED
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
 from lab.images import image_of_team
 
@@ -375,6 +377,19 @@ def test_a_paused_member_stands_still_and_can_be_stopped(tmp_path: Path, group_o
         group.pause(member)
         wait_until(lambda: _states(member) and _states(member) <= STOPPED, within_s=5, what="it to stand still")
         assert group.stop() == []
+
+
+def test_whoever_reads_a_members_lines_is_real_time_where_that_is_allowed(tmp_path: Path, group_of: GroupOf) -> None:
+    """As any thread of a group that asks for it, with or without the right to."""
+    asked: list[int] = []
+    with ThreadGroup("asks", real_time=True) as thread_group:
+        thread_group.start("one", lambda: asked.append(os.sched_getscheduler(0)))
+    with group_of(tmp_path, STAYS) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        readers = [one.native_id for one in threading.enumerate() if one.name.startswith("consumers/")]
+        assert [os.sched_getscheduler(number) for number in readers if number] == asked * len(readers)
+        assert readers
 
 
 def test_two_groups_side_by_side_do_not_meet(tmp_path: Path, group_of: GroupOf) -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from kafka_trial.consumers.reading_probe import reading_probe
+from kafka_trial.consumers.sink import start_sink
+from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.real_time import make_thread_real_time
 from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 
 NOBODY = 65534
 POLICY = "import os; print(os.sched_getscheduler(0))"
@@ -61,6 +67,26 @@ def test_what_it_starts_is_as_others_are() -> None:
         return in_a_thread(policy, real_time=False)
 
     assert [in_a_thread(work, real_time=True) for work in (of_a_child, of_a_member, of_a_thread)] == [LIKE_OTHERS] * 3
+
+
+def policies(group: str) -> set[int]:
+    """Of the threads that there are of a group."""
+    threads = [one.native_id for one in threading.enumerate() if one.name.startswith(f"{group}/")]
+    return {os.sched_getscheduler(number) & ~os.SCHED_RESET_ON_FORK for number in threads if number}
+
+
+@pytest.mark.usefixtures("allowed")
+def test_the_sink_and_the_probe_of_readers_are_real_time(tmp_path: Path) -> None:
+    """What they would hear or write late, members would seem to have said late."""
+    with Recorder(tmp_path, "sink") as recorder, start_sink(recorder):
+        assert policies("sink") == {os.SCHED_RR}
+    with (
+        Recorder(tmp_path, "run") as run,
+        ChildProcesses("test") as children,
+        reading_probe(children, run),
+    ):
+        writer = children.children[0].pid
+        wait_until(lambda: os.sched_getscheduler(writer) == os.SCHED_RR, within_s=10, what="the writer to be real-time")
 
 
 def test_whoever_may_not_works_on() -> None:
