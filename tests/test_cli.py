@@ -4,6 +4,7 @@ tells a verdict, whether or not somebody reads the words.
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.cli import EXAMPLES, main, unbroken
+from kafka_trial.cli import EXAMPLES, _parser, main, unbroken
 from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT, worst
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
@@ -178,3 +179,28 @@ def test_a_stream_without_a_file_descriptor_stays_what_it_is() -> None:
     """As those that pytest puts in the place of ours."""
     stream = io.StringIO()
     assert unbroken(stream) is stream
+
+
+def test_an_option_of_several_names_may_be_given_again() -> None:
+    """Else the last one would silently take the place of those before: a certificate of one suite, not of two."""
+    words = ["--suite", "control", "--suite", "hot-runs", "large-records", "--kafka", "3.9.2", "--kafka", "4.3.1"]
+    options = _parser().parse_args(["certify", "--consumer", "mine.toml", "--out", "there", *words])
+    assert (options.suite, options.kafka) == (["control", "hot-runs", "large-records"], ["3.9.2", "4.3.1"])
+    options = _parser().parse_args(["cuts", "--consumer", "mine.toml", "--api", "Fetch", "--api", "JoinGroup"])
+    assert options.api == ["Fetch", "JoinGroup"]
+
+
+def test_no_option_of_several_names_drops_any() -> None:
+    """Of whatever verb."""
+    dropping = [
+        f"{verb} {'/'.join(action.option_strings)}"
+        for verb, parser in _verbs(_parser()).items()
+        for action in parser._actions
+        if action.option_strings and action.nargs in ("+", "*") and not isinstance(action, argparse._ExtendAction)
+    ]
+    assert dropping == []
+
+
+def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    (verbs,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    return dict(verbs.choices)

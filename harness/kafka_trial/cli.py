@@ -253,9 +253,15 @@ def _cuts(parsers: _Subparsers) -> None:
         verbs.cuts,
         "cut a member at every place of every API that it uses: a matrix of trials",
     )
-    parser.add_argument("--api", nargs="+", metavar="NAME", help="only these: OffsetCommit, JoinGroup, Fetch, …")
-    parser.add_argument("--where", nargs="+", metavar="NAME", help="only these: before, answered, after")
-    parser.add_argument("--action", nargs="+", metavar="NAME", help="only these: hold, close, delay, kill, pause")
+    parser.add_argument(
+        "--api", nargs="+", action="extend", metavar="NAME", help="only these: OffsetCommit, JoinGroup, Fetch, …"
+    )
+    parser.add_argument(
+        "--where", nargs="+", action="extend", metavar="NAME", help="only these: before, answered, after"
+    )
+    parser.add_argument(
+        "--action", nargs="+", action="extend", metavar="NAME", help="only these: hold, close, delay, kill, pause"
+    )
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
     parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")
     _many_trials_options(parser)
@@ -268,8 +274,12 @@ def _certify(parsers: _Subparsers) -> None:
     parser = _verb(
         parsers, "certify", verbs.certify, "try a consumer on all suites, and write what came out with its evidence"
     )
-    parser.add_argument("--suite", nargs="+", metavar="NAME", help="only these (default: all of `list suites`)")
-    parser.add_argument("--kafka", nargs="+", metavar="VERSION", help="on these (default: the newest known)")
+    parser.add_argument(
+        "--suite", nargs="+", action="extend", metavar="NAME", help="only these (default: all of `list suites`)"
+    )
+    parser.add_argument(
+        "--kafka", nargs="+", action="extend", metavar="VERSION", help="on these (default: the newest known)"
+    )
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="each N times, with seeds 1 to N (default 1)"
     )
@@ -314,7 +324,12 @@ def _audit(parsers: _Subparsers) -> None:
     )
     parser.add_argument("--until", default="now", metavar="TIME", help="as --from (default: now)")
     parser.add_argument(
-        "--request-log", nargs="+", default=[], metavar="FILE", help="saved logs of the brokers' kafka.request.logger"
+        "--request-log",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="saved logs of the brokers' kafka.request.logger",
     )
     parser.add_argument("--id-header", metavar="NAME", help="the header that holds a record's id (default kt-id)")
     parser.add_argument(
@@ -323,6 +338,7 @@ def _audit(parsers: _Subparsers) -> None:
     parser.add_argument(
         "--sink-topic",
         nargs="+",
+        action="extend",
         metavar="NAME",
         help="topics that tell by id which records were handled: what the group writes, and where its dead letters go",
     )
