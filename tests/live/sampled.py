@@ -22,7 +22,7 @@ from lab.calibration.attempts import header_of
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60
 
-OFTEN = (  # in every other rotation: every suite; every client library with every protocol that it speaks; three on 3.9.2
+OFTEN = (  # every other time: every suite; every client library with every protocol that it speaks; three on 3.9.2
     Sampled("python-at-least-once", "slow-network", "3.9.2"),
     Sampled("python-at-least-once/cooperative", "coordinator-lost"),
     Sampled("python-at-least-once/consumer-protocol", "rolling-restart"),
