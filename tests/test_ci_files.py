@@ -141,6 +141,15 @@ def test_what_is_installed_from_is_there() -> None:
     assert "--hash=sha256:" in (CHECKOUT / locks[1]).read_text()
 
 
+def copy_as_it_is(source: Path, to: Path) -> None:
+    """Copies a file or a folder as `COPY` of a Dockerfile does: links stay links."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, to, symlinks=True)
+    else:
+        shutil.copy(source, to)
+
+
 def test_what_the_image_copies_makes_a_whole_wheel(tmp_path: Path) -> None:
     """With suites, reference consumers and what `demo` convicts."""
     for name in COPIED:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from installs import Installed, install_wheel
 from kafka_trial.errors import PASS
 from kafka_trial.registry import CHECKOUT
-from own_wheel import Installed, install_wheel
 
 SAY_WHERE = "import importlib.util as u, kafka_trial, sys; print(kafka_trial.__file__, u.find_spec('lab'), *sys.path)"
 
