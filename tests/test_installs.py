@@ -82,7 +82,7 @@ def test_a_consumer_elsewhere_is_found_from_the_checkout(editable: Installed) ->
 
 
 def test_the_line_runs_in_workers(editable: Installed) -> None:
-    """Of pytest-xdist, in the checkout: a suite that the README's consumer cannot be given is skipped, with the reason, not failed."""
+    """Of pytest-xdist, in the checkout: a suite that the consumer cannot be given is skipped, with the reason."""
     said = pytest_line(editable, editable.work.parent / "clone", "-n", "1", "-k", "slow_handlers", "-rs")
     assert "1 skipped" in said, said
     assert 'slow-handlers cannot be played: the fault handler-slow needs [evidence] sink = "http"' in said
