@@ -206,3 +206,12 @@ def test_every_module_that_a_page_names_is_there() -> None:
 
 def _sources(room: str) -> Iterator[Path]:
     return (CHECKOUT / room).rglob("*.py")
+
+
+def test_what_uninstalling_takes_away_from_tmp_is_all_that_is_made_there() -> None:
+    """Every name of a temporary folder begins with what the page says; `make clean` has the clone's."""
+    text = "\n".join(file.read_text() for file in _sources("harness/kafka_trial"))
+    prefixes = re.findall(r"\bprefix=f?\"([^\"]*)\"(?!, dir)", text) + re.findall(r"_PREFIX = \"([^\"]*)\"", text)
+    assert prefixes
+    assert [prefix for prefix in prefixes if not prefix.startswith("kafka-trial-")] == []
+    assert "`rm -rf /tmp/kafka-trial-*`" in (CHECKOUT / "docs" / "running.md").read_text()
