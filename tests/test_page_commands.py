@@ -157,7 +157,7 @@ EXCEPTIONS = {
 READERS_OWN = {"mine.toml", "consumer.properties"}  # files that a reader has: a scenario, and settings of a client
 
 
-def as_installed(command: str, *more: str, cwd: Path, within_s: float = 300) -> subprocess.CompletedProcess[str]:
+def as_installed(command: str, *more: str, cwd: Path, within_s: float = 900) -> subprocess.CompletedProcess[str]:
     """Runs a command of a page with more words behind it, as whoever has activated the environment does."""
     bin_folder = Path(sys.executable).parent
     hidden = ("PYTHONPATH", "PYTEST_ADDOPTS")
@@ -273,7 +273,7 @@ def test_a_command_that_runs_a_trial_works(tmp_path: Path) -> None:
     write_readme_consumer(tmp_path)
     command = in_turn(LIVE)
     more = ["-k", "control"] if command.startswith("pytest") else []
-    done = as_installed(command, *more, "--retry-unknown=1", cwd=tmp_path, within_s=600)
+    done = as_installed(command, *more, "--retry-unknown=1", cwd=tmp_path)
     assert done.returncode == PASS, done.stdout[-3000:] + done.stderr[-3000:]
 
 
