@@ -141,12 +141,19 @@ def test_what_is_installed_from_is_there() -> None:
     assert "--hash=sha256:" in (CHECKOUT / locks[1]).read_text()
 
 
+def copy_as_it_is(source: Path, to: Path) -> None:
+    """Copies a file or a folder as `COPY` of a Dockerfile does: links stay links."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, to, symlinks=True)
+    else:
+        shutil.copy(source, to)
+
+
 def test_what_the_image_copies_makes_a_whole_wheel(tmp_path: Path) -> None:
     """With suites, reference consumers and what `demo` convicts."""
     for name in COPIED:
-        copy = shutil.copytree if (CHECKOUT / name).is_dir() else shutil.copy
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(CHECKOUT / name, tmp_path / name)
+        copy_as_it_is(CHECKOUT / name, tmp_path / name)
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
     done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -160,9 +167,7 @@ def test_what_the_image_copies_makes_a_whole_wheel(tmp_path: Path) -> None:
 def test_the_image_is_built_and_judges(engine: DockerClient, tmp_path: Path) -> None:
     """From this machine's Python, for want of a registry: it installs itself by the locks, and judges a stored run."""
     for name in [*COPIED, "ci/Dockerfile"]:
-        copy = shutil.copytree if (CHECKOUT / name).is_dir() else shutil.copy
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(CHECKOUT / name, tmp_path / name)
+        copy_as_it_is(CHECKOUT / name, tmp_path / name)
     image = _image_of_ours(engine, tmp_path)
     try:
         stored = {str(CHECKOUT / "fixtures" / "histories" / "member-killed"): {"bind": "/stored", "mode": "ro"}}

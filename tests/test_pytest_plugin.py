@@ -1,21 +1,17 @@
-"""The pytest plugin: items for consumers and versions, honest outcomes, the suites out of the wheel."""
+"""The pytest plugin: items for consumers and versions, honest outcomes."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
-import orjson
 import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED
-from kafka_trial.report.explain import TABLE, calibrated
-from own_wheel import PIP, build_wheel
 from staged_trial import run_staged
 
 OUTCOMES = """
@@ -372,42 +368,3 @@ def test_warnings_of_our_clients_libraries_stay_out_of_the_summary(pytester: pyt
     told = pytester.runpytest_subprocess("-p", "no:cacheprovider").stdout.str()
     seen = [name for name in ("kafka.admin.client", "pyspark.sql", "kafkaesque", "mine") if f"of {name}" in told]
     assert (seen, "open_text" in told, "2 warnings" in told) == (["kafkaesque", "mine"], False, True)
-
-
-def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
-    """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, the references, and both
-    consumers of the demonstration; and `explain` has the table of the calibration."""
-    wheel = build_wheel(tmp_path)
-    subprocess.run([*PIP, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
-    asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--pyargs", "kafka_trial.suites"]
-    listed = subprocess.run(
-        [*asked, "--consumer=python-at-least-once/cooperative", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = subprocess.run(
-        [sys.executable, "-m", "kafka_trial", "list", "consumers"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert {"python-poll-and-work", "commits-backwards"} <= {line.split()[0] for line in found.stdout.splitlines()}
-    anomaly = next(iter(orjson.loads(TABLE.read_bytes())["anomalies"]))
-    explained = subprocess.run(
-        [sys.executable, "-m", "kafka_trial", "explain", anomaly],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert (tmp_path / "site" / "kafka_trial" / "report" / TABLE.name).read_bytes() == TABLE.read_bytes()
-    assert explained.stdout.splitlines()[-1] == calibrated(anomaly)
-    items = [line for line in listed.stdout.splitlines() if "::" in line]
-    assert len(items) == len(registry.suites()), listed.stdout + listed.stderr
-    assert all(item.startswith("site/kafka_trial/suites/") for item in items)

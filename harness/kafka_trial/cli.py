@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXAMPLES = {
-    "run": "kafka-trial run member-killed --consumer fixtures/reference/python-at-least-once/consumer.toml --seed 7",
+    "run": "kafka-trial run member-killed --consumer consumer.toml --seed 7",
     "check": "kafka-trial check trial-runs/20260101T120000Z-control-orders-1a2b",
     "report": "kafka-trial report trial-runs/20260101T120000Z-control-orders-1a2b",
     "show": "kafka-trial show trial-runs/20260101T120000Z-control-orders-1a2b offsets#131",

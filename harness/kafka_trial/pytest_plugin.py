@@ -169,7 +169,7 @@ class Trial:
 
     def _unserved(self, scenario: Scenario) -> str | None:
         """Returns why a suite of ours is nothing for the consumer's sink; of a test of one's own that is an error."""
-        if registry.suites_folder() not in self.item.path.parents:
+        if not registry.is_suite(self.item.path):
             return None
         from kafka_trial.consumers.consumer import spec_from_toml
         from kafka_trial.trial.spec import scenario_sink_problem
@@ -317,8 +317,7 @@ def _found(name: str, folders: list[Path], version: str, image: str | None) -> C
 
 def _is_ours(config: pytest.Config, module: Path) -> bool:
     """Tells whether a test is one of our suites in our own checkout."""
-    suites = registry.CHECKOUT / "suites"
-    return config.rootpath == registry.CHECKOUT and suites in module.parents
+    return config.rootpath == registry.CHECKOUT and registry.is_suite(module)
 
 
 TRIED_AGAIN = "tried again"

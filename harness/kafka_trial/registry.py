@@ -1,15 +1,15 @@
 """Where scenarios and consumers are found: plug-ins by walking folders, nothing to register by hand.
 
 A suite is a module `test_<topic>.py` with `SCENARIO` (or `SCENARIOS`); a fixture consumer is a folder with TOML files.
-In a checkout they lie at the top level; in an installed wheel inside the package.
+Both are inside the package, in every kind of install. In a checkout these are symbolic links to the folders at the top
+level, and paths are told as they are there.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import re
-import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
@@ -27,13 +27,18 @@ PLUGINS = "KAFKA_TRIAL_PLUGINS"  # of the environment: plug-ins, as in PATH, for
 
 
 def suites_folder() -> Path:
-    """Returns the folder of the suites: the checkout's, else the wheel's."""
-    return _first_folder(CHECKOUT / "suites", PACKAGE / "suites")
+    """Returns the folder of the suites."""
+    return (PACKAGE / "suites").resolve()
+
+
+def is_suite(module: Path) -> bool:
+    """Tells whether a module of tests is one of our suites, by whichever path it is reached."""
+    return suites_folder() in module.resolve().parents
 
 
 def reference_folder() -> Path:
-    """Returns the folder of the sound reference consumers: the checkout's, else the wheel's."""
-    return _first_folder(CHECKOUT / "fixtures" / "reference", PACKAGE / "reference")
+    """Returns the folder of the sound reference consumers."""
+    return (PACKAGE / "reference").resolve()
 
 
 def unusual_folder() -> Path | None:
@@ -53,9 +58,9 @@ def unusual_suites(consumer: str) -> tuple[str, ...]:
 
 
 def zoo_folders() -> list[Path]:
-    """Returns the folders of the faulty consumers and of their sound twins; a wheel has what `demo` convicts."""
-    checkout = [folder for name in ("faulty", "twins") if (folder := CHECKOUT / "fixtures" / name).is_dir()]
-    return checkout or [folder for folder in [PACKAGE / "faulty"] if folder.is_dir()]
+    """Returns the folders of the faulty consumers and of their sound twins; a wheel has only what `demo` convicts."""
+    folders = ((PACKAGE / "faulty").resolve(), CHECKOUT / "fixtures" / "twins")
+    return [folder for folder in folders if folder.is_dir()]
 
 
 @cache
@@ -74,7 +79,7 @@ def scenarios() -> dict[str, Scenario]:
     """
     found: dict[str, Scenario] = {}
     for file in suites().values():
-        for scenario in scenarios_of(_module(file)):
+        for scenario in scenarios_of(importlib.import_module(f"{__package__}.suites.{file.stem}")):
             problems = scenario_problems(scenario)
             if scenario.name in found:
                 problems.append(f"the name {scenario.name!r} is registered twice")
@@ -200,19 +205,3 @@ def scenarios_of(module: ModuleType) -> Iterator[Scenario]:
     if hasattr(module, "SCENARIO"):
         yield module.SCENARIO
     yield from getattr(module, "SCENARIOS", ())
-
-
-def _module(file: Path) -> ModuleType:
-    name = f"kafka_trial_suites.{file.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[name] = module
-    return sys.modules[name]
-
-
-def _first_folder(*candidates: Path) -> Path:
-    return next((folder for folder in candidates if folder.is_dir()), candidates[-1])
