@@ -33,9 +33,10 @@ from kafka_trial.report.certificate import (
 )
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.junit import NOT_TRIED
-from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of, verify
+from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of
 from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
+from kafka_trial.trial.verify_certificate import verify
 
 CONSUMER = find_consumer("python-at-least-once")
 STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
@@ -342,7 +343,7 @@ def test_what_a_certificate_says_is_what_its_run_folders_say(judged: RunFolder, 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda table: table.update(schema=3), "reads up to 2"),
+        (lambda table: table.update(schema=4), "reads up to 3"),
         (lambda table: table.update(left_out=["control"]), "is no certificate"),
         (lambda table: table.pop("suites"), "is no certificate"),
         (lambda table: table.update(verdict="pass"), "edited"),

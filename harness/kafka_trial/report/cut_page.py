@@ -12,7 +12,7 @@ from kafka_trial.report.row_files import rows_in
 
 NOT_REACHED = "not reached"
 NOT_TRIED = "not tried"
-ROWS, PAGE, TEXT = "cuts.jsonl", "cuts.html", "cuts.txt"
+ROWS, PAGE, TEXT, CONSUMERS = "cuts.jsonl", "cuts.html", "cuts.txt", "cuts-consumers.json"
 MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown", NOT_REACHED: "-", NOT_TRIED: "."}
 
 
@@ -20,7 +20,8 @@ MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown"
 class CutRow:
     """One cell that was tried. `verdict` may be `not reached`; `told` is the fault's evidence, or what left it open.
 
-    `run`: where its run folder is, relative to the rows; empty where it passed, for then it is not kept.
+    `run`: where its run folder is, relative to the rows; empty where it passed, for then it is not kept. `began` (UTC,
+    ISO 8601; "" unknown) and `lasted_s` are of its trial.
     """
 
     api: str
@@ -37,6 +38,8 @@ class CutRow:
     seed: int
     versions: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
+    began: str = ""
+    lasted_s: float | None = None
 
     @property
     def cell(self) -> tuple[str, str, str]:
