@@ -9,8 +9,8 @@ from pathlib import Path
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.report.html import page_of
 from kafka_trial.report.row_files import rows_in
+from kafka_trial.verdict.verdict_input import NOT_REACHED
 
-NOT_REACHED = "not reached"
 NOT_TRIED = "not tried"
 ROWS, PAGE, TEXT, CONSUMERS = "cuts.jsonl", "cuts.html", "cuts.txt", "cuts-consumers.json"
 MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown", NOT_REACHED: "-", NOT_TRIED: "."}

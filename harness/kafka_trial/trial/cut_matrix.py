@@ -25,7 +25,7 @@ from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError, un
 from kafka_trial.history.store import RunFolder
 from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS, Cell, cells_of, scenario_of
 from kafka_trial.report.certificate import trial_times
-from kafka_trial.report.cut_page import CONSUMERS, NOT_REACHED, ROWS, CutRow, Matrix, read_rows, write_matrix
+from kafka_trial.report.cut_page import CONSUMERS, ROWS, CutRow, Matrix, read_rows, write_matrix
 from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.consumer_files import (
@@ -40,6 +40,7 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import run_metadata
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.verdict.unknown_reasons import PROVES_NOTHING
+from kafka_trial.verdict.verdict_input import NOT_REACHED
 
 FIRST = "control"  # the trial that shows which APIs the consumer uses
 RUNS = "runs"
