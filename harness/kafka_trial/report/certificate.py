@@ -115,14 +115,7 @@ class Certificate:
     @property
     def when(self) -> str:
         """Says from when to when it was tried, and how long its trials took together; "" where nothing tells it."""
-        times = [(trial.began, trial.lasted_s) for trial in self.trials.values() if trial.began and trial.lasted_s]
-        if not times:
-            return ""
-        first = datetime.fromisoformat(min(times)[0])
-        last = max(datetime.fromisoformat(began) + timedelta(seconds=lasted_s or 0) for began, lasted_s in times)
-        until = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")
-        took = duration_in_words(sum(lasted_s or 0 for _, lasted_s in times))
-        return f"{first:%Y-%m-%d %H:%M} to {until} UTC; its trials took {took}"
+        return times_in_words([(trial.began, trial.lasted_s) for trial in self.trials.values()])
 
     @property
     def exit(self) -> int:
@@ -154,12 +147,17 @@ class Certificate:
         return f"{self.consumer['name']} on Kafka {versions}, {few}{len(self.cells)} trials: {', '.join(counts)}"
 
     @property
-    def covers(self) -> str:
-        """Says of which suites it is a verdict, and which were left out, and why."""
+    def left_out_by_reason(self) -> dict[str, list[str]]:
+        """The suites that are not asked for, by why they are not."""
         because: dict[str, list[str]] = {}
         for suite, reason in self.left_out.items():
             because.setdefault(reason, []).append(suite)
-        left_out = [f"{', '.join(suites)} ({reason})" for reason, suites in because.items()]
+        return because
+
+    @property
+    def covers(self) -> str:
+        """Says of which suites it is a verdict, and which were left out, and why."""
+        left_out = [f"{', '.join(suites)} ({reason})" for reason, suites in self.left_out_by_reason.items()]
         return f"covers {', '.join(self.suites)}; left out: {'; '.join(left_out) or 'none'}"
 
 
@@ -183,7 +181,17 @@ def write_certificate(certificate: Certificate, folder: Path) -> None:
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     _write(folder / CERTIFICATE, orjson.dumps(table, option=options))
-    _write(folder / PAGE, page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE).encode())
+    page = page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE, about=_about)
+    _write(folder / PAGE, page.encode())
+
+
+def _about(certificate: Certificate, trial: CertifiedTrial | None, seed: int) -> str:
+    """Returns what stands beside a verdict in the table: its seed where there are several, how long, how often."""
+    told = [f"seed {seed}"] if len(certificate.seeds) > 1 else []
+    if trial is not None:
+        told += [duration_in_words(trial.lasted_s)] if trial.lasted_s else []
+        told += [f"{trial.tries} tries"] if trial.earlier else []
+    return ", ".join(told)
 
 
 def read_certificate(file: Path) -> Certificate:
@@ -267,6 +275,17 @@ def trial_times(folder: RunFolder) -> tuple[str, float | None]:
         return "", lasted_s
     began = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=min(clocks)[1] // 10**9)
     return began.strftime("%Y-%m-%dT%H:%M:%SZ"), lasted_s
+
+
+def times_in_words(times: Iterable[tuple[str, float | None]]) -> str:
+    """Returns from when to when trials went on, by when each began and how long it took, and how long all took."""
+    known = [(datetime.fromisoformat(began), lasted_s or 0.0) for began, lasted_s in times if began]
+    if not known:
+        return ""
+    first, last = min(known)[0], max(began + timedelta(seconds=lasted_s) for began, lasted_s in known)
+    until = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")
+    took = duration_in_words(sum(lasted_s for _, lasted_s in known))
+    return f"{first:%Y-%m-%d %H:%M} to {until} UTC; {len(known)} trial{'s' * (len(known) > 1)} took {took}"
 
 
 def duration_in_words(seconds: float) -> str:

@@ -49,6 +49,7 @@ from kafka_trial.workload.payload_checks import load_problem
 
 RUNS = "runs"
 NOT_NAMED = "not named by --suite"
+BEGIN_AGAIN = "Name another --out, or take this one away to begin again"
 CHANGES_TOLD = 3  # of a run folder
 
 
@@ -118,7 +119,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
         return new
     old = read_certificate(file)
     if problem := _other(old, new, files):
-        raise InputError(str(file), f"{problem}; name another --out, or take this one away to begin again")
+        raise InputError(str(file), problem)
     standing = {cell: trial for cell, trial in old.trials.items() if not _left(certify_request, new, trial)}
     return replace(new, trials=standing)
 
@@ -144,17 +145,20 @@ def _left(certify_request: CertifyRequest, new: Certificate, trial: CertifiedTri
 
 
 def _other(old: Certificate, new: Certificate, files: ConsumerFiles) -> str:
-    """Returns why a certificate cannot be gone on with, by what differs; "" where all that it rests on is the same."""
+    """Returns why a certificate cannot be gone on with, by what differs, and what to do; "" where all that it rests on
+    is the same."""
     if old.consumer["name"] != new.consumer["name"]:
-        return f"is of another consumer ({old.consumer['name']}; asked for: {new.consumer['name']})"
+        return f"is of another consumer ({old.consumer['name']}; asked for: {new.consumer['name']}). {BEGIN_AGAIN}"
     if old.harness_digest != new.harness_digest:
-        return f"was made by another kafka-trial ({old.kafka_trial}, not this very state of {new.kafka_trial})"
+        states = [f"{one.kafka_trial}, state {one.harness_digest}" for one in (old, new)]
+        return f"was made by another kafka-trial ({states[0]}; this is {states[1]}). {BEGIN_AGAIN}"
     if old.consumer.get("image") != new.consumer.get("image"):
-        return f"is of another {_images_in_words(new, old)}"
+        return f"is of another {_images_in_words(new, old)}. {BEGIN_AGAIN}"
     if "files" not in old.consumer:
-        return "was made by an earlier kafka-trial, which did not store what files the consumer has"
+        return f"was made by an earlier kafka-trial, which did not store what files the consumer has. {BEGIN_AGAIN}"
     changes = files.changes_since(old.consumer["files"])
-    return f"is of an earlier state of the consumer: {changes_in_words(changes)}. {IF_WRITTEN}" if changes else ""
+    told = f"is of an earlier state of the consumer: {changes_in_words(changes)}"
+    return f"{told}. {BEGIN_AGAIN}. {IF_WRITTEN}" if changes else ""
 
 
 def _images_in_words(new: Certificate, old: Certificate) -> str:

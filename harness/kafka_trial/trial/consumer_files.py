@@ -43,8 +43,8 @@ NAMED_MAX = 8  # changes that a sentence names
 CHUNK_BYTES = 1 << 20
 WRITES = "writes"  # the key of consumer.toml
 IF_WRITTEN = (
-    'If the consumer itself writes it as it works, say so in consumer.toml (writes = ["state/", "*.db"]), or have it '
-    "write to {run_dir}, and go on"
+    "What the consumer itself writes as it works does not count where consumer.toml names it "
+    '(writes = ["state/", "*.db"]), or where it lies in {run_dir}'
 )
 EVERYTHING = "./"  # a folder that stands for all files
 FOLDERS_LEFT_OUT = (

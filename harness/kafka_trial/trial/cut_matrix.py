@@ -89,13 +89,13 @@ def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Mat
     rows, source = walked.rows or walked.out / ROWS, walked.source_digest or folder_digest(registry.PACKAGE)
     files = consumer_files(first.consumer.path, first.payload, out=walked.out)
     matrix_rows = [row for row in read_rows(rows) if _is_of(row, first)]
-    doubts = _doubts(walked, first, files, source)
-    ours = {row.cell: row for row in matrix_rows if not doubts(row)}
+    why_not = _why_not_counted(walked, first, files, source)
+    ours = {row.cell: row for row in matrix_rows if not why_not(row)}
     place = walked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{walked.seed}"
     apis = walked.apis or _apis(session, first, place / FIRST, say)
     cells = cells_of(apis, places=walked.places, actions=walked.actions)
     asked = {_key(cell) for cell in cells} - ours.keys()
-    for because, count in Counter(doubts(row) for row in _newest(matrix_rows) if row.cell in asked).items():
+    for because, count in Counter(why_not(row) for row in _newest(matrix_rows) if row.cell in asked).items():
         say(f"{count} cell{'s are' if count > 1 else ' is'} tried again: {because}")
     watch = ChangeWatch(first.consumer.path, first.payload, walked.out, files.stored())
     _store_consumer(walked.out / CONSUMERS, files, {row.consumer_digest for row in matrix_rows})
@@ -109,7 +109,8 @@ def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Mat
         append_row(rows, row)
         ours[row.cell] = row
         write_matrix(matrix, walked.out)
-        told = ", ".join([row.verdict, *row.anomalies])
+        tries = [outcome.tries] if isinstance(outcome, Trialed) and outcome.tries else []
+        told = ", ".join([row.verdict, *row.anomalies, *tries])
         say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
         if changes := watch.new_changes():
             say(changes)
@@ -127,7 +128,7 @@ def _newest(rows: Sequence[CutRow]) -> list[CutRow]:
     return list({row.cell: row for row in rows}.values())
 
 
-def _doubts(walked: Walk, first: TrialSpec, files: ConsumerFiles, source: str) -> Callable[[CutRow], str]:
+def _why_not_counted(walked: Walk, first: TrialSpec, files: ConsumerFiles, source: str) -> Callable[[CutRow], str]:
     """Returns who says why a row of the matrix does not count any more; "" where it does."""
     libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
     stored = _stored_consumers(walked.out / CONSUMERS)
