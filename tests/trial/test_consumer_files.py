@@ -71,8 +71,10 @@ def run_folder(place: Path) -> None:
     write(folder.consumer / "main.py")
 
 
-def begun_run(place: Path) -> None:
-    write(create_run_folder(place, "control", "orders").history / "run.jsonl", EVENT)
+def begun_run(place: Path, *, event: str = EVENT) -> None:
+    folder = create_run_folder(place, "control", "orders")
+    write(folder.history / "run.jsonl", event)
+    write(folder.consumer / "main.py")
 
 
 def certificate_in(place: Path) -> None:
@@ -94,6 +96,7 @@ LEFT_OUT: dict[str, Callable[[Path], object]] = {
     "nothing": lambda folder: None,
     "a run": lambda folder: run_folder(folder / "trial-runs" / "20261127T050000Z-control-orders-abcd"),
     "a run that was killed as it began": lambda folder: begun_run(folder / "of-ours"),
+    "a run that begins": lambda folder: begun_run(folder / "of-ours", event=""),
     "a certificate": lambda folder: certificate_in(folder / "proof"),
     "a certificate in the very folder": certificate_in,
     "cuts": lambda folder: cuts_in(folder / "matrix"),

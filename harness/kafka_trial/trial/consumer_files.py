@@ -201,11 +201,12 @@ def _folder_left_out(path: Path, besides: Path | None) -> bool:
 
 
 def _is_run_folder(path: Path) -> bool:
-    """Tells whether a trial wrote a folder, or has begun to: its facts, or the first event of its history."""
+    """Tells whether a trial wrote a folder, or has begun to: its facts, or its history, empty or with an event."""
     with suppress(OSError, ValueError, AttributeError):
         return bool({"schema", "kafka_trial"} <= orjson.loads((path / "run.json").read_bytes()).keys())
     with suppress(OSError, ValueError, AttributeError), (path / "history" / "run.jsonl").open("rb") as lines:
-        return from_line(lines.readline()).source == "run"
+        first = lines.readline()
+        return not first or from_line(first).source == "run"
     return False
 
 

@@ -128,12 +128,12 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
 
 
 AGAIN = (
-    "what to do: try it again. What made it unknown is the machine or the cluster, not the consumer; with "
-    "--retry-unknown 1 such a trial is tried again by itself"
+    "what to do: try it again, on a machine with less to do if it stays so. The machine or the cluster made it "
+    "unknown, not the consumer; --retry-unknown 1 tries such a trial again by itself"
 )
 NOT_AGAIN = (
-    "what to do: see to what the reasons name. It is not the machine alone that made it unknown, so that "
-    "--retry-unknown does not try it again"
+    "what to do: see to what the reasons name. Not only the machine made it unknown, so --retry-unknown does not try "
+    "it again"
 )
 
 
