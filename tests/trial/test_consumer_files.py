@@ -133,6 +133,32 @@ def test_a_consumer_that_says_now_what_it_writes_is_the_same(toml: Path) -> None
     assert consumer_files(toml).changes_since(before) == ["main.py was changed"]
 
 
+@pytest.mark.parametrize(
+    ("keys", "change", "told"),
+    [
+        ('command = ["java", "-cp", "lib/*:../build/app.jar", "Main"]', "build/app.jar", "../build/app.jar"),
+        ('command = ["{python}", "../src/main.py"]', "src/main.py", "../src/main.py"),
+        (
+            'command = ["{python}", "-m", "orders"]\nenv = { PYTHONPATH = "../src" }',
+            "src/orders.py",
+            "../src/orders.py",
+        ),
+        ('command = ["go", "run", ".."]', "src/orders.py", None),
+        ('writes = ["../src/*.db"]\ncommand = ["x", "--positions=../src/a.db"]', "src/a.db", None),
+    ],
+    ids=["class path", "program", "PYTHONPATH", "folder around it", "what it writes"],
+)
+def test_what_the_command_names_counts_wherever_it_lies(keys: str, change: str, told: str | None, toml: Path) -> None:
+    """A jar of the build beside the folder; but not everything around it."""
+    toml.write_text(f'schema = 1\nname = "orders"\n{keys}\n')
+    write(toml.parent.parent / change)
+    before = consumer_files(toml)
+    write(toml.parent.parent / change, "otherwise")
+    after = consumer_files(toml)
+    assert after.changes_since(before.stored()) == ([f"{told} was changed"] if told else [])
+    assert (after.digest != before.digest) is (told is not None)
+
+
 def test_a_link_counts_by_where_it_leads(toml: Path, tmp_path: Path) -> None:
     """And with what lies there, where that is outside; a link in a circle ends."""
     write(tmp_path / "common" / "decode.py")
@@ -168,7 +194,7 @@ def test_a_change_is_told_once_as_trials_go_on(toml: Path) -> None:
     assert watch.new_changes() == ""
 
 
-@pytest.mark.parametrize("name", ["python-at-least-once", "commits-backwards/no-commits"])
+@pytest.mark.parametrize("name", ["python-at-least-once", "kafka-verifiable-consumer", "commits-backwards"])
 def test_a_plain_folder_has_the_digest_it_always_had(name: str) -> None:
     """Rows of campaigns name it: those of the same consumer go on to count."""
     toml = find_consumer(name)

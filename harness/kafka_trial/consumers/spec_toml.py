@@ -240,9 +240,9 @@ def _writes_problems(head: _Head, path: Path) -> list[str]:
     """Says what may not be left out of what the consumer is: its command, consumer.toml, or everything."""
     kept = (path.name, *(os.path.normpath(part) for part in head.command if (path.parent / part).is_file()))
     problems = [
-        f"writes: {pattern!r} must be a name, or a place beside this file"
+        f"writes: {pattern!r} would leave out everything; name what the members write"
         for pattern in head.writes
-        if not pattern.strip("/*.?") or pattern.startswith("/") or ".." in pattern.split("/")
+        if not pattern.strip("/*.?")
     ]
     return problems + [
         f"writes: {pattern!r} takes in {name}, which belongs to the consumer; name only what its members write"

@@ -1,12 +1,7 @@
 """What a consumer is: the files of its folder, each with a digest, by which `certify` and `cuts` know it again.
 
-Every file counts, of any size: programs, jars, configuration, libraries. What does not make it another consumer is left
-out:
-
-- what Kafka Trial writes: run folders, certificates, matrices of cuts (known by their content, not by their names), and
-  the `--out` of the command that asks;
-- version control, caches of tools, logs, files of process ids;
-- what the consumer itself writes as it works: what `writes` names in its consumer.toml.
+Every file counts (`counted_files.py`), of any size: programs, jars, configuration, libraries. So do files and folders
+elsewhere that its command or its `[env]` names (a jar of the build, a PYTHONPATH), but not folders around its own.
 
 Stored are digests of single files, so that a refusal can name what has changed; where there are very many, a digest of
 each of the largest folders.
@@ -21,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +24,7 @@ import orjson
 from kafka_trial.consumers.patched_consumer import PATCHES, read_consumer_toml, render_patched_files
 from kafka_trial.consumers.spec import is_written
 from kafka_trial.errors import KafkaTrialError
-from kafka_trial.history.event import from_line
-from kafka_trial.report.certificate import CERTIFICATE
-from kafka_trial.report.certificate import PAGE as CERTIFICATE_PAGE
-from kafka_trial.report.cut_page import CONSUMERS, ROWS, TEXT
-from kafka_trial.report.cut_page import PAGE as CUTS_PAGE
-from kafka_trial.report.junit import JUNIT
+from kafka_trial.trial.counted_files import Entry, counted, file_left_out
 from kafka_trial.workload.payload import OURS, PayloadFiles, payload_digest, sample_files
 
 FILES_MAX = 2_000  # digests that are stored of one consumer
@@ -46,23 +35,8 @@ IF_WRITTEN = (
     "What the consumer itself writes as it works does not count where consumer.toml names it "
     '(writes = ["state/", "*.db"]), or where it lies in {run_dir}'
 )
+SEPARATORS = re.compile(r"[:;=,\s]+")  # of paths in an argument: a class path, an option with its value
 EVERYTHING = "./"  # a folder that stands for all files
-FOLDERS_LEFT_OUT = (
-    *("__pycache__", ".git", ".hg", ".svn", ".idea", ".vscode", ".gradle"),
-    *(".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-)
-FILES_LEFT_OUT = ("*.pyc", "*.log", "*.log.*", "nohup.out", "*.pid", "*~", "*.swp", ".DS_Store", ".*.part")
-# The files that certify and cuts write, and what each of them says of itself.
-OUR_FILES: Mapping[str, tuple[bytes, ...]] = {
-    CERTIFICATE: (b'"harness_digest"', b'"not_tried"'),
-    CERTIFICATE_PAGE: (b"<title>certificate of ",),
-    JUNIT: (b"<testsuite",),
-    ROWS: (b'"consumer_digest"', b'"source_digest"'),
-    CUTS_PAGE: (b"<title>cuts of ",),
-    TEXT: (b" on Kafka ", b" cuts: "),
-    CONSUMERS: (b'"files"',),
-}
-Entry = tuple[str, Path]  # a file by its place in the folder, names joined by "/", and where it is
 
 
 @dataclass(frozen=True)
@@ -101,7 +75,8 @@ def changes_in_words(changes: Sequence[str]) -> str:
 
 
 def consumer_files(toml: Path, payload: PayloadFiles = OURS, *, out: Path | None = None) -> ConsumerFiles:
-    """Returns the files of the consumer whose consumer.toml this is, and those of its payload, wherever they lie.
+    """Returns the files of the consumer whose consumer.toml this is; those of its payload too, and what its command
+    names, wherever they lie.
 
     `out`: the folder that the command writes into; beneath the consumer's folder it is none of its files. The
     consumer.toml counts by what it says, but for `writes`. Of a consumer that is stored as a patch they are those of
@@ -113,13 +88,16 @@ def consumer_files(toml: Path, payload: PayloadFiles = OURS, *, out: Path | None
     folder, table = toml.absolute().parent, read_consumer_toml(toml)
     writes = _written(table)
     besides = None if out is None or out.resolve() == folder.resolve() else out.resolve()
-    entries = list(_counted(folder, follow=True, besides=besides, writes=writes))
+    entries = list(counted(folder, follow=True, besides=besides, writes=writes))
     digest, files = _digests(folder, entries, payload)
+    named = {place: _file_digest(path) for place, path in _elsewhere(folder, table) if not is_written(place, writes)}
+    if named:
+        digest = hashlib.sha256(orjson.dumps([digest, sorted(named.items())])).hexdigest()[:16]
     for path in _payload_paths(payload):
         if not path.resolve().is_relative_to(folder.resolve()):
-            files[os.path.relpath(path, folder)] = _file_digest(path)
+            named[os.path.relpath(path, folder)] = _file_digest(path)
     said = orjson.dumps(table, option=orjson.OPT_SORT_KEYS, default=str)
-    return ConsumerFiles(digest, files | {toml.name: hashlib.sha256(said).hexdigest()[:16]}, writes)
+    return ConsumerFiles(digest, files | named | {toml.name: hashlib.sha256(said).hexdigest()[:16]}, writes)
 
 
 @dataclass
@@ -150,7 +128,7 @@ def folder_digest(folder: Path, payload: PayloadFiles = OURS) -> str:
     Raises:
         InputError: it is a consumer that is stored as a patch, and the patch does not apply.
     """
-    return _digests(folder, list(_counted(folder, follow=False)), payload)[0]
+    return _digests(folder, list(counted(folder, follow=False)), payload)[0]
 
 
 def _written(table: dict[str, Any]) -> tuple[str, ...]:
@@ -161,64 +139,23 @@ def _written(table: dict[str, Any]) -> tuple[str, ...]:
     return (*table.pop(WRITES, ()), *([pattern] if beside else []))
 
 
+def _elsewhere(folder: Path, table: Mapping[str, Any]) -> Iterator[Entry]:
+    """Yields the files outside of its folder that a consumer's command and environment name."""
+    words = [*table.get("command", ()), *table.get("env", {}).values()]
+    for name in sorted({part for word in words for part in SEPARATORS.split(str(word)) if part and "{" not in part}):
+        path, here = folder / name, folder.resolve()
+        if not os.path.exists(path) or path.resolve().is_relative_to(here) or here.is_relative_to(path.resolve()):
+            continue
+        if os.path.isfile(path) and not file_left_out(path):
+            yield os.path.normpath(name), path
+        elif os.path.isdir(path) and not name.startswith("/"):
+            yield from ((f"{os.path.normpath(name)}/{place}", file) for place, file in counted(path, follow=True))
+
+
 def _payload_paths(payload: PayloadFiles) -> list[Path]:
     if payload.template is not None:
         return [payload.template]
     return sample_files(payload.samples) if payload.samples is not None else []
-
-
-def _counted(folder: Path, *, follow: bool, besides: Path | None = None, writes: Sequence[str] = ()) -> Iterator[Entry]:
-    """Yields every file below a folder that counts.
-
-    With `follow` a link to a folder counts by where it leads, and what lies there too where that is outside.
-    """
-    root, waiting, seen = folder.resolve(), [("", folder)], set[Path]()
-    while waiting:
-        inside, place = waiting.pop()
-        for path in _listed(place):
-            name, linked = f"{inside}{path.name}", path.is_symlink()
-            if is_written(name, writes):
-                continue
-            if os.path.isfile(path) and not _file_left_out(path):
-                yield name, path
-            elif os.path.isdir(path) and not _folder_left_out(path, besides) and (follow or not linked):
-                if linked:
-                    yield name, path
-                    if (target := path.resolve()) in seen or target.is_relative_to(root) or root.is_relative_to(target):
-                        continue
-                    seen.add(target)
-                waiting.append((f"{name}/", path))
-
-
-def _listed(folder: Path) -> list[Path]:
-    with suppress(OSError):  # gone meanwhile, or not ours to read: then no member reads it either
-        return sorted(folder.iterdir())
-    return []
-
-
-def _folder_left_out(path: Path, besides: Path | None) -> bool:
-    return path.name in FOLDERS_LEFT_OUT or (besides is not None and path.resolve() == besides) or _is_run_folder(path)
-
-
-def _is_run_folder(path: Path) -> bool:
-    """Tells whether a trial wrote a folder, or has begun to: its facts, or its history, empty or with an event."""
-    with suppress(OSError, ValueError, AttributeError):
-        return bool({"schema", "kafka_trial"} <= orjson.loads((path / "run.json").read_bytes()).keys())
-    with suppress(OSError, ValueError, AttributeError), (path / "history" / "run.jsonl").open("rb") as lines:
-        first = lines.readline()
-        return not first or from_line(first).source == "run"
-    return False
-
-
-def _file_left_out(path: Path) -> bool:
-    if any(fnmatchcase(path.name, pattern) for pattern in FILES_LEFT_OUT):
-        return True
-    if path.name not in OUR_FILES:
-        return False
-    with suppress(OSError):
-        content = path.read_bytes()
-        return all(mark in content for mark in OUR_FILES[path.name])
-    return False
 
 
 def _digests(folder: Path, entries: Sequence[Entry], payload: PayloadFiles) -> tuple[str, dict[str, str]]:
