@@ -28,6 +28,7 @@ def test_a_consumer_is_certified_and_verified(tmp_path: Path, capsys: pytest.Cap
     assert begin_certificate(CertifyRequest(consumer, out, suites=["control"])).missing == []
     (trial,) = certificate.trials.values()
     assert (trial.verdict, certificate.missing, (out / PAGE).exists()) == ("pass", [], True)
+    assert (trial.began.startswith("20"), (trial.lasted_s or 0) > 5) == (True, True)
     assert main(["verify", str(out / CERTIFICATE)]) == PASS
     history = out / trial.run / "history" / "offsets.jsonl"
     content = bytearray(history.read_bytes())

@@ -88,6 +88,7 @@ def _is_run_folder(path: Path) -> bool:
 
 
 def file_left_out(path: Path) -> bool:
+    """Tells whether a file is left out, whoever's it is: by its name, or because Kafka Trial wrote it."""
     if any(fnmatchcase(path.name, pattern) for pattern in FILES_LEFT_OUT):
         return True
     if path.name not in OUR_FILES:
