@@ -84,7 +84,7 @@ def test_the_job_ends_as_certify_does(ci: str, status: int, word: str, tmp_path:
     """Fail and unknown both fail it, in other words; what was asked goes to the command as it is."""
     done = job_of(ci, tmp_path, status)
     assert done.returncode == status
-    assert done.stdout.startswith("certify|--consumer|my consumer.toml|--budget|90s|--out|out|")
+    assert done.stdout.startswith("certify|--consumer|my consumer.toml|--budget|90s|--retry-unknown|1|--out|out|")
     assert [one for one in ("pass: ", "fail: ", "unknown: ") if one in done.stdout] == [word] * bool(word)
 
 
@@ -93,7 +93,9 @@ def test_an_image_goes_to_the_command_as_it_is(ci: str, tmp_path: Path) -> None:
     """As one word."""
     image = "team/orders:1.4 and more"
     done = job_of(ci, tmp_path, **{IMAGE[ci]: image})
-    assert done.stdout.startswith(f"certify|--consumer|my consumer.toml|--consumer-image|{image}|--budget|90s|"), done
+    assert done.stdout.startswith(
+        f"certify|--consumer|my consumer.toml|--consumer-image|{image}|--budget|90s|--retry-unknown|1|"
+    ), done
 
 
 def test_what_is_kept_between_jobs_is_what_the_harness_and_pip_keep(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,8 @@ def test_a_session_of_trials_leaves_a_summary(pytester: pytest.Pytester, monkeyp
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
     run_staged(pytester, monkeypatch, "--basetemp=runs")
     told = unescape(file.read_text())
-    assert told.startswith("\n## Kafka Trial: FAIL\n\n3 trials: 1 pass, 1 fail, 1 unknown\n")
+    counted = f"1 of {len(registry.scenarios())} suites, 3 trials: 1 pass, 1 fail, 1 unknown"
+    assert told.startswith(f"\n## Kafka Trial: FAIL\n\n{counted}\n")
     assert f"\nReports: {pytester.path / 'runs'}\n" in told
     assert "pass × 1, fail × 1, unknown × 1" in told
     file.unlink()
@@ -349,11 +350,13 @@ def test_a_trial_that_was_tried_again_is_told(pytester: pytest.Pytester, monkeyp
     """In the terminal, with the folder of the try that was unknown, and among the item's properties."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     pytester.makepyfile(STAGED.format(body=TRIED_TWICE.strip()))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
     tried = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--retry-unknown=1", "-k", "first", "--junitxml=x")
     tried.stdout.fnmatch_lines(
         ["*unknown, tried again*", "*test_first: unknown, tried again: *(2 tries)*unknown is /*"]
     )
     assert "tried again" in (pytester.path / "x").read_text()
+    assert "in 2 tries; the machine made unknown" in unescape((pytester.path / "summary.md").read_text())
 
 
 def test_warnings_of_our_clients_libraries_stay_out_of_the_summary(pytester: pytest.Pytester) -> None:

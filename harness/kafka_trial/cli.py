@@ -236,13 +236,17 @@ def _consumer_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _many_trials_options(parser: argparse.ArgumentParser) -> None:
+def _many_trials_options(parser: argparse.ArgumentParser, *, retry_unknown: int) -> None:
     """What a verb takes that tries one consumer in many ways, side by side."""
     _consumer_options(parser)
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument(
-        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
+        "--retry-unknown",
+        type=int,
+        default=retry_unknown,
+        metavar="N",
+        help="try a trial up to N times more that only its environment made unknown (default: %(default)s)",
     )
 
 
@@ -264,7 +268,7 @@ def _cuts(parsers: _Subparsers) -> None:
     )
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
     parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")
-    _many_trials_options(parser)
+    _many_trials_options(parser, retry_unknown=0)
     parser.add_argument(
         "--out", default="cuts", metavar="DIR", help="rows, page, and what did not pass (default: cuts); goes on there"
     )
@@ -288,7 +292,7 @@ def _certify(parsers: _Subparsers) -> None:
         metavar="TIME",
         help="only the suites that find most in this time, by the calibration: 90s, 10m, 2h, or minutes",
     )
-    _many_trials_options(parser)
+    _many_trials_options(parser, retry_unknown=1)
     parser.add_argument(
         "--out", default="certificate", metavar="DIR", help="certificate, page and run folders; goes on there"
     )

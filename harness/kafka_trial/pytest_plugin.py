@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +161,8 @@ class Trial:
         from kafka_trial.report.trial_result import trial_result
 
         result = trial_result(trialed.folder)
-        self.item.stash.setdefault(RESULTS, []).append(result)
+        earlier = [f"{one.folder.path}: {'; '.join(one.verdict.reasons)}" for one in trialed.earlier]
+        self.item.stash.setdefault(RESULTS, []).append(replace(result, earlier=earlier))
         self.item.user_properties.extend(result.properties)
         if trialed.tries:
             self.item.user_properties.append((TRIED_AGAIN, trialed.tries))
@@ -400,7 +401,10 @@ class Outcomes:
 
         results = [TrialResult(**trial) for trial in trials]
         page = os.path.commonpath([result.report for result in results])
-        if problem := append_summary(summary(results, page=page)):
+        all_suites = registry.scenarios().keys()
+        tried = {result.scenario for result in results} & all_suites
+        suites = f"{len(tried)} of {len(all_suites)} suites" if tried else ""
+        if problem := append_summary(summary(results, page=page, suites=suites)):
             terminalreporter.line(problem)
         if self._config.pluginmanager.has_plugin("allure_listener"):
             from kafka_trial.report.allure import write_directory

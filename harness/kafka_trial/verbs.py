@@ -222,7 +222,7 @@ def certify(options: Namespace) -> int:
 
 def verify(options: Namespace) -> int:
     """`verify FILE`: whether a certificate holds; 1 where it does not, whatever its verdict."""
-    from kafka_trial.trial.certify import verify as holds
+    from kafka_trial.trial.verify_certificate import verify as holds
 
     return holds(Path(options.certificate), say=print)
 

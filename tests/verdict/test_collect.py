@@ -13,7 +13,7 @@ from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import Incarnation, Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import CpuWait, Incarnation, Settings, TrialContext, Window
 from kafka_trial.judge.judgement import (
     SERIES,
     Coverage,
@@ -64,6 +64,38 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
         counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200)
         | {"effects": 0, "commits": 6, "commits refused": 0},
     )
+
+
+def test_what_the_machine_withheld_is_told_by_its_samples() -> None:
+    """Of each member over all its incarnations, the one with the least first; of who waited, the sums."""
+    samples = [
+        said("resources", seq=second, member=member, incarnation=incarnation, cpu_s=cpu_s, rss_bytes=1)
+        for second, member, incarnation, cpu_s in (
+            *((1, "m0", 1, 0.5), (11, "m0", 1, 5.5), (1, "m3", 1, 0.2), (6, "m3", 1, 1.2)),
+            *((8, "m3", 2, 0.1), (13, "m3", 2, 0.9), (9, "m4", 1, 3.0)),
+        )
+    ]
+    samples = [replace(event, time_ns=event.seq * 1_000_000_000) for event in samples]
+    waits = tuple(CpuWait(second * 10**9, 400_000_000, 150_000_000, 10**9) for second in range(10))
+    late = ((1, 20_000_000), (2, 1_200_000_000))
+    assert case(samples, trial_context=replace(WELL, cpu_waits=waits, delays=late)).withheld == (
+        "in 10 s, members were ready to run and had no processor for up to 4.0 s, brokers for up to 1.5 s",
+        "m3 had 1.8 s of processor in 10 s",
+        "m0 had 5.0 s of processor in 10 s",
+        "the harness itself came up to 1.2 s late",
+    )
+
+
+def test_what_another_try_would_meet_again_is_marked() -> None:
+    """A claim that cannot be read, and a judge that broke; not a witness that died."""
+    broken = judgement(replace(WELL, witnesses={"offsets": "dead"}), crashed={"torn": "KeyError: 1"})
+    collected = collect(broken, [], Scope(2), unknowns=("nobody knows what was claimed",))
+    assert collected.ground == (
+        "nobody knows what was claimed",
+        "the witness offsets died",
+        "the judge broke in torn: KeyError: 1",
+    )
+    assert collected.lasting == ("nobody knows what was claimed", "the judge broke in torn: KeyError: 1")
 
 
 def test_how_late_lines_were_read_is_counted() -> None:

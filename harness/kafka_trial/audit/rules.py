@@ -78,6 +78,7 @@ def apply_audit_rules(
         collected,
         found=tuple(_in_scope(one, scope) for _, one in sorted(found.items())),
         gaps=tuple(_gaps(scope, collected)),
+        of_trial=False,
         counts=dict(collected.counts)
         | {"commits in the window": scope.commits, "rebalances in the window": len(rises)},
     )

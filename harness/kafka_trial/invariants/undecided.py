@@ -73,3 +73,15 @@ class Undecided(StrEnum):
     UNSAMPLED = "a member's memory was never sampled"
     SIGKILL_AMBIGUOUS = "more members went by signal 9 than the kernel killed"
     OUT_OF_MEMORY = "the machine ran out of memory, and this member was not seen above a limit it claims"
+
+
+# What only the machine kept from being known: on one with more to spare, the same trial would be decided.
+OF_THE_MACHINE = (
+    *(Undecided.HARNESS_STALLED, Undecided.DELAYED, Undecided.STOP_DELAYED),
+    *(Undecided.SLOW_MACHINE, Undecided.BUSY_MACHINE, Undecided.NO_PROCESSOR),
+)
+
+
+def is_the_machines(reason: str) -> bool:
+    """Tells whether a reason, filled in, is one of `OF_THE_MACHINE`."""
+    return reason.startswith(tuple(one.partition("{")[0] for one in OF_THE_MACHINE))

@@ -172,8 +172,8 @@ class Session:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
         Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
-        error. After `until_s` (monotonic clock) none is begun any more, and none after its own `begin_by_s`; those
-        under way are finished and yielded.
+        error. After `until_s` (monotonic clock) none is begun any more, no further try either, and none after its own
+        `begin_by_s`; those under way are finished and yielded.
         """
         breaking, others = (
             _queue(one for one in requests if one.trial_spec.plan.breaks_brokers is breaks) for breaks in (True, False)
@@ -211,7 +211,10 @@ class Session:
                     broke = one.trial_spec.plan.breaks_brokers
                     try:
                         tried = self.try_spec(
-                            one.trial_spec, out=one.out, retry_unknown=retry_unknown, begin_by_s=one.begin_by_s
+                            one.trial_spec,
+                            out=one.out,
+                            retry_unknown=retry_unknown,
+                            begin_by_s=min(one.begin_by_s, math.inf if until_s is None else until_s),
                         )
                         done.put((one, tried))
                     except KafkaTrialError as error:

@@ -27,13 +27,7 @@ from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_server
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
-from kafka_trial.consumers.patched_consumer import (
-    PATCHES,
-    build_consumer_folder,
-    find_patch,
-    merged_text,
-    render_patched_files,
-)
+from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch, merged_text
 from kafka_trial.consumers.process import LaunchContext, process_group, sink_topic
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.containers.network import require_image
@@ -49,12 +43,13 @@ from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.registry import plugin_names
 from kafka_trial.scenario import Scenario, Topic, scenario_to_table
 from kafka_trial.trial.console import Console
+from kafka_trial.trial.consumer_files import consumer_files
 from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.progress import GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
-from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload, payload_digest
+from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
 
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
 REACHED_WITHIN_S = 10.0
@@ -419,7 +414,7 @@ def run_metadata(
             "memory_bytes": psutil.virtual_memory().total,
         },
         "consumer_file": str(consumer_file.absolute()),
-        "consumer_digest": folder_digest(consumer_file.parent, payload),
+        "consumer_digest": consumer_files(consumer_file, payload).digest,
         "scenario_file": scenario_file,
         "cluster_rebuilt_because": rebuilt_because,
         **({"plugins": known} if (known := {name: plugin_digest(name) for name in plugin_names()}) else {}),
@@ -430,30 +425,6 @@ def plugin_digest(name: str) -> str:
     """Returns a digest of what a plug-in's file holds; empty for an installed module."""
     file = Path(name)
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.is_absolute() else ""
-
-
-def folder_digest(folder: Path, payload: PayloadFiles = OURS) -> str:
-    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more, and of
-    the payload of a consumer, wherever it lies.
-
-    Of a consumer that is stored as a patch it is that of the folder that a trial makes of it.
-
-    Raises:
-        InputError: the patch does not apply.
-    """
-    digest = hashlib.sha256()
-    made = {folder / name: content for name, content in render_patched_files(folder).items()}
-    for file in sorted({*folder.rglob("*"), *made}):
-        if file in made:
-            digest.update(file.name.encode() + b"\0" + made[file] + b"\0")
-        elif _counts(file) and not (made and file.name in PATCHES):
-            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    digest.update(payload_digest(payload).encode())
-    return digest.hexdigest()[:16]
-
-
-def _counts(file: Path) -> bool:
-    return file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000
 
 
 def _version(name: str) -> str | None:

@@ -28,7 +28,9 @@ from kafka_trial.verdict.unknown_reasons import (
     disturbances_counted,
     environment_failures,
     faults_without_traffic,
+    judge_failures,
     readings_counted,
+    withheld_in_words,
 )
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, Violation
 
@@ -48,14 +50,14 @@ def collect(
     faults = faults_of(
         said, scope.planned, [number for number, one in coverage.faults.items() if one.traffic_after_heal]
     )
-    failed = said.get("consumer_failure", [])
+    failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
     at_work = working(failed, trial_context, partitions=scope.partitions)
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
-        ground=(*unknowns, *environment_failures(judgement), *no_control),
+        ground=(*unknowns, *environment_failures(judgement), *broken, *no_control),
         unready=tuple(_unready(failed, at_work)),
         gaps=tuple(
             coverage_gaps(
@@ -74,6 +76,8 @@ def collect(
         | disturbances_counted(trial_context)
         | readings_counted(trial_context),
         notes=tuple(notes_of(judgement)),
+        lasting=(*unknowns, *broken),
+        withheld=withheld_in_words(said.get("resources", ()), trial_context),
     )
 
 
