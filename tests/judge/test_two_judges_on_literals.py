@@ -20,6 +20,7 @@ from histories import (
     answered,
     asked,
     assigned,
+    at_once,
     commit,
     committed,
     delivered,
@@ -621,3 +622,19 @@ def test_one_fetch_of_the_empty_ones_may_be_waited_for(seconds: float, blocked: 
     ]
     lines = [assigned("m0", 0, 1), log_end(24), *lines]
     assert both("head-of-line-blocking", lines, records=24, old=True) == (blocked, 0)
+
+
+# --- the order of a connection's requests ----------------------------------------------------------------------------
+
+# A broker stamps whole milliseconds and knows durations more exactly: the second one seems to begin 0.3 ms earlier.
+ONE_AFTER_THE_OTHER: Lines = [
+    lasting(fetched("m0", 0, size_bytes=100), 0.0001),
+    at_once(lasting(fetched("m0", 2), 0.0004)),
+]
+
+
+@pytest.mark.parametrize("name", ["false-report", "skipped", "commit-ahead"])
+def test_fetches_of_one_connection_began_in_the_order_of_their_lines(name: str) -> None:
+    """Given a fetch that brought records 0 and 1, and one right after it, then both were fetched."""
+    sought: Lines = [after(1), fetched("m0", 1), after(1), *handled("m0", 0, 1), commit("m0", 2), committed(2, by="m0")]
+    assert both(name, [assigned("m0"), *ONE_AFTER_THE_OTHER, *sought]) == ([], 0)

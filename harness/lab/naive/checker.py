@@ -925,7 +925,7 @@ class Partition:
         killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_responses.fault_kind(e) in stops]
         if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
             return False
-        if any(self.trial.lane_member(request) is None for request, _ in self._asks):
+        if any(self.trial.lane_member(request) is None for request, *_ in self._asks):
             return False
         incarnations = sorted(
             (e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns
@@ -938,18 +938,15 @@ class Partition:
         return not overlap and str(line.member) in self.trial.fetching_members
 
     @cached_property
-    def _asks(self) -> list[tuple[Event, Mapping[str, Any]]]:
-        asks = [e for e in self.trial.requests if e.details["api"] == "FETCH" and e.details.get("lane") is not None]
-        return [(request, entry) for request in asks for entry in self.trial.entries(request, self.tp)]
+    def _asks(self) -> list[tuple[Event, Mapping[str, Any], float, float]]:
+        timed = naive_responses.timed_fetches(self.trial, self.tp)
+        return [one for one in timed if one[0].details.get("lane") is not None]
 
     def _may_have_fetched(self, line: Event) -> bool:
         """Some fetch of its process, begun by then, brought bytes from the record or before it; and what it asked for
         next lies beyond the record, or was asked for only after the line, or was not asked for at all."""
         asks = []
-        for request, entry in self._asks:
-            begun_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns) - int(
-                request.details.get("duration_ms", 0) * 1_000_000
-            )
+        for request, entry, begun_ns, _ in self._asks:
             if _incarnation(self, str(self.trial.lane_member(request)), begun_ns) == line.source:
                 asks.append((begun_ns, request.source, request.seq, entry))
         asks.sort(key=lambda ask: ask[:3])
@@ -1090,7 +1087,9 @@ class Partition:
                 if listed.get(connection) and not mine and member is not None:
                     found.append(Fetched(member, at_ns, None))
                 listed[connection] = bool(mine)
-            found += [Fetched(member, at_ns, entry["offset"]) for entry in mine if member is not None]
+        for request, entry, _, answered_ns in naive_responses.timed_fetches(self.trial, self.tp):
+            if (member := self.trial.lane_member(request)) is not None:
+                found.append(Fetched(member, int(answered_ns), entry["offset"]))
         return sorted(found, key=lambda fetch: fetch.time_ns)
 
     def starts_from(self, answer: Answer) -> bool:
