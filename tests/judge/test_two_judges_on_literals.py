@@ -638,3 +638,25 @@ def test_fetches_of_one_connection_began_in_the_order_of_their_lines(name: str) 
     """Given a fetch that brought records 0 and 1, and one right after it, then both were fetched."""
     sought: Lines = [after(1), fetched("m0", 1), after(1), *handled("m0", 0, 1), commit("m0", 2), committed(2, by="m0")]
     assert both(name, [assigned("m0"), *ONE_AFTER_THE_OTHER, *sought]) == ([], 0)
+
+
+# --- readers ---------------------------------------------------------------------------------------------------------
+
+READS: Lines = [fetched("m0", 0, size_bytes=100), after(12), fetched("m0", 1, size_bytes=20)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([owner("m0"), *READS, owner("m1")], 0),
+        ([owner("m0"), *READS, exited("m0", code=0)], 0),
+        ([owner("m0"), *READS, effect(0), owner("m1")], 1),
+        ([owner("m0"), *READS], 1),
+        ([owner("m0"), owner("m1"), after(1), *READS, exited("m0", code=0)], 1),
+    ],
+    ids=["lost", "stopped", "handled", "still its own", "read after"],
+)
+def test_an_owner_that_loses_what_it_had_fetched_ahead_is_no_rogue(lines: Lines, found: int) -> None:
+    """Given fetches for longer than a window without a commit, then only who never came to handle them is excused."""
+    instances, _ = said("rogue-reader", [started("m1"), *lines], WITH_SINK)
+    assert instances.total() == found

@@ -1152,6 +1152,18 @@ class Partition:
             result.append(Owning(event.details["log_offset"], time_ns, owners, assigned, names_it))
         return result
 
+    @cached_property
+    def owners_in_turn(self) -> list[tuple[float, str | None]]:
+        """Whenever a record of the offsets log lists the partition: when that was, and the member; None: unknown."""
+        found: list[tuple[float, int, str | None]] = []
+        for event in self.trial.offsets_log:
+            listed = [*self.trial.entries(event, self.tp), *self.trial.entries(event, self.tp, "pending")]
+            at = self.trial.mono_ns(event.source_wall_ns, event.time_ns), event.details.get("log_offset", -1)
+            for entry in listed if event.kind in ("group", "member_assignment") else ():
+                member_id = str(entry["member_id"] if event.kind == "group" else event.details["member_id"])
+                found.append((*at, self.trial.member_of_id.get(member_id)))
+        return [(time_ns, member) for time_ns, _, member in sorted(found, key=lambda one: one[:2])]
+
     def _take_up(self, event: Event, held: dict[str, tuple[bool, bool]]) -> bool:
         member_id = event.details["member_id"]
         assigned = bool(event.kind == "member_assignment" and self.trial.entries(event, self.tp))
@@ -2807,7 +2819,8 @@ def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None =
 
 
 def rogue_reader(p: Partition) -> Iterator[Found | None]:
-    """A member that was sent records for longer than a window, and made no commit from its first fetch on."""
+    """A member that was sent records for longer than a window, and made no commit from its first fetch on; not what an
+    owner was sent, and never came to handle."""
     snapshot_ns = p.trial.snapshot_ns or 0
     sent: dict[str, list[tuple[float, int]]] = {}
     for request in p.trial.requests:
@@ -2815,7 +2828,8 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
         at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         if request.details["api"] == "FETCH" and member is not None and at_ns <= snapshot_ns:
             got = [entry["offset"] for entry in p.trial.entries(request, p.tp) if entry.get("size_bytes", 0) > 0]
-            sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
+            if got and not _sent_ahead(p, member, at_ns):
+                sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
     for member, fetches in sent.items():
         begin_ns, end_ns = min((at for at, _ in fetches), default=0), max((at for at, _ in fetches), default=0)
         commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
@@ -2825,6 +2839,25 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
             continue
         unclear = _machine_stalled(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
         yield None if unclear else (*p.tp, member, ())
+
+
+def _sent_ahead(p: Partition, member: str, at_ns: float) -> bool:
+    """Its member owned the partition by the offsets log, and lost it or was stopped before anything was handled."""
+    source = _incarnation(p, member, at_ns)
+    exit_ns = p.trial.exit_ns(source) if source else FOREVER
+    since_ns, lost_ns, owner = FOREVER, FOREVER, None
+    for listed_ns, listed in p.owners_in_turn:
+        if listed_ns <= at_ns + LOG_TOLERANCE_NS:
+            since_ns, owner = (listed_ns, listed) if listed != owner or since_ns == FOREVER else (since_ns, owner)
+        elif listed != owner:
+            lost_ns = listed_ns
+            break
+    lost_ns = min(lost_ns, exit_ns)
+    if owner != member or lost_ns > (p.trial.snapshot_ns or 0) or at_ns > lost_ns + TOLERANCE_NS:
+        return False
+    lines = [work.event for work in p.completions if work.event.member == member]
+    handled = [event.time_ns for event in lines] + [time_ns for time_ns, _ in p.effect_times]
+    return not any(since_ns <= time_ns <= lost_ns for time_ns in handled)
 
 
 def _machine_stalled(trial: Trial, begin_ns: float, end_ns: float) -> bool:
