@@ -660,3 +660,36 @@ def test_an_owner_that_loses_what_it_had_fetched_ahead_is_no_rogue(lines: Lines,
     """Given fetches for longer than a window without a commit, then only who never came to handle them is excused."""
     instances, _ = said("rogue-reader", [started("m1"), *lines], WITH_SINK)
     assert instances.total() == found
+
+
+# --- stuck partitions ------------------------------------------------------------------------------------------------
+
+BYTES = fetched("m0", 0, size_bytes=90)
+REFUSED = fetched("m0", 0, error=1)
+COORDINATOR_ONLY = Line("requests-b0", "request", {"api": "HEARTBEAT", "lane": 0, "connection": "m0"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ([assigned("m0"), BYTES, REFUSED], "fetch-refused"),
+        ([assigned("m0"), REFUSED, fetched("m0", 0)], "unclassified"),
+        ([assigned("m0"), COORDINATOR_ONLY], "assigned-not-fetched"),
+        ([REFUSED, after(1), assigned("m0")], "assigned-not-fetched"),
+        ([assigned("m0"), fetched("m0", 2), BYTES, BYTES, BYTES], "fetched-undecodable"),
+        ([assigned("m0"), BYTES, BYTES, fetched("m0", 2), BYTES], "fetched-not-delivered"),
+        ([assigned("m0"), BYTES, BYTES, BYTES, fetched("m0", 2)], "fetched-not-delivered"),
+    ],
+    ids=["refused", "goes on", "never", "refused before", "again and again", "not in a row", "behind it"],
+)
+def test_a_stuck_partition_is_classed_by_its_owners_last_fetches(lines: Lines, name: str) -> None:
+    """Given an owner that was delivered nothing, then the class is what the request log shows of its fetches."""
+    instances, undecided = said("stuck-partition", [*lines, phase("drain"), after(25)])
+    assert ([dict(deciding)["class"] for *_, deciding in instances], undecided) == ([name], 0)
+
+
+@pytest.mark.parametrize(("wait_s", "found"), [(5, 0), (20, 1)])
+def test_an_effect_of_a_record_that_was_deleted_since_is_movement(wait_s: float, found: int) -> None:
+    """Given record 0, handled in the drain and deleted before the log was read, then its partition had moved."""
+    done: Lines = [sent(0), log_start(0), assigned("m0"), phase("drain"), after(20), effect(0), after(wait_s)]
+    assert len(both("stuck-partition", [*done, log_start(1)], WITH_SINK, control={0: None})[0]) == found

@@ -49,7 +49,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 18
+CACHE_SCHEMA = 19
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from kafka_trial.history.event import Event
@@ -2669,28 +2669,36 @@ def _class_of_stuck(p: Partition, offset: int) -> str:
 def _class_by_fetches(p: Partition, owner: OwnershipEpoch, offset: int) -> str:
     """What the owner's own fetches tell, since it was assigned.
 
-    The log leaves out a fetch that asks as before in vain, so only two things are sure: that a partition was never
-    asked for, or is missing from a list that is complete; and that positions were answered and passed.
+    The log leaves out a fetch that asks as before in vain, so only this is sure: that a partition was never asked for,
+    or is missing from a list that is complete; that the last fetch was refused; and that positions were answered, and
+    passed, or answered again and again.
     """
-    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) == owner.member]
-    since_ns, dropped_ns = owner.opened.time_ns - TOLERANCE_NS, -1
-    asked: list[Any] = []
+    mine = [r for r in p.trial.of_kind("request") if p.trial.lane_member(r) == owner.member]
+    since_ns = owner.opened.time_ns - TOLERANCE_NS
+    asked: list[tuple[float, int | None, int, int]] = []  # when, from where (None: no longer), bytes, error
     listed: dict[Any, Any] = {}
-    for fetch in fetches:  # broker by broker, in the order of its lines
+    for fetch in [r for r in mine if r.details["api"] == "FETCH"]:  # broker by broker, in the order of its lines
         at_ns = p.trial.mono_ns(fetch.source_wall_ns, fetch.time_ns)
         here, connection = p.trial.entries(fetch, p.tp), (fetch.source, fetch.details.get("connection"))
         inside = since_ns <= at_ns <= (p.trial.snapshot_ns or 0)
-        asked += [(at_ns, entry["offset"], entry.get("size_bytes", 0)) for entry in here if inside]
+        for entry in here if inside else ():
+            asked.append((at_ns, entry["offset"], entry.get("size_bytes") or 0, entry.get("error") or 0))
         if fetch.details.get("complete"):
             if listed.get(connection) and not here and inside:
-                dropped_ns = max(dropped_ns, at_ns)
+                asked.append((at_ns, None, 0, 0))
             listed[connection] = bool(here)
-    last_ns = max((at_ns for at_ns, _, _ in asked), default=-1)
+    asked.sort(key=lambda one: one[0])
     states = [e.details.get("state") for e in p.trial.of_kind("witness") if e.source.startswith("requests-")]
-    if fetches and (dropped_ns > last_ns or not asked) and states and set(states) == {"complete"}:
+    seen = any(r.details.get("connection") for r in mine) and states and set(states) == {"complete"}
+    if seen and (not asked or asked[-1][1] is None):
         return "assigned-not-fetched"
-    answered = [position for _, position, size_bytes in asked if size_bytes > 0]
-    passed = any(position > offset for _, position, _ in asked)
+    if asked and asked[-1][3] > 0:
+        return "fetch-refused"
+    answered = [position for _, position, size_bytes, _ in asked if position is not None and size_bytes > 0]
+    rest = list(takewhile(lambda one: one[1] == asked[-1][1], reversed(asked)))
+    if len([one for one in rest if one[1] is not None and one[1] <= offset and one[2] > 0]) > 2:
+        return "fetched-undecodable"
+    passed = any(position > offset for _, position, _, _ in asked if position is not None)
     fetched = offset in answered or (passed and any(position < offset for position in answered))
     return "fetched-not-delivered" if fetched else "unclassified"
 
@@ -2707,9 +2715,16 @@ def _moved_lately(p: Partition) -> bool:
     """A delivery, a completion, an effect or a commit that rose, within a window before the snapshot."""
     snapshot_ns = p.trial.snapshot_ns or 0
     moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
-    moves += [time_ns for time_ns, _ in p.effect_times]
+    moves += [time_ns for time_ns, _ in p.effect_times] + _effects_of_deleted_ns(p)
     moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
     return any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
+
+
+def _effects_of_deleted_ns(p: Partition) -> list[float]:
+    """When the sink acknowledged effects of records that were deleted before the log was read."""
+    deleted = {ack.id for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start}
+    heard = [e for e in p.trial.of_kind("effect") if e.outcome == "ok" and e.id is not None]
+    return [e.time_ns for e in heard if e.id in deleted]
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
