@@ -201,6 +201,8 @@ def payload_files(payload: Payload, identity: Identity, folder: Path) -> Payload
 
 PLACEHOLDERS = (
     "bootstrap",
+    "bootstrap_json",
+    "bootstrap_first",
     "group",
     "topics",
     "member",
