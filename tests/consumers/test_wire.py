@@ -180,7 +180,12 @@ def test_a_flood_of_bad_lines_is_counted_not_kept() -> None:
     """Beyond the bound bad lines are summed up in one event."""
     told = events(*[b"garbage"] * (BAD_LINES_QUOTED_MAX + 5))
     assert len(told) == BAD_LINES_QUOTED_MAX + 1
-    assert told[-1] == {"kind": "bad_line", "message": "(5 further bad lines, not quoted)", "size_bytes": 35}
+    assert told[-1] == {
+        "kind": "bad_line",
+        "message": "(5 further bad lines, not quoted)",
+        "size_bytes": 35,
+        "count": 5,
+    }
 
 
 def test_answers_find_their_own_question() -> None:

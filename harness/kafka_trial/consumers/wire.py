@@ -65,7 +65,7 @@ class Wire:
         unquoted = self._bad - BAD_LINES_QUOTED_MAX
         if unquoted > 0:
             message = f"({unquoted} further bad lines, not quoted)"
-            about = {"size_bytes": self._bad_bytes, "events": self._unquoted_events or None}
+            about = {"size_bytes": self._bad_bytes, "count": unquoted, "events": self._unquoted_events or None}
             self._record("bad_line", time_ns=time_ns, message=message, **about)
 
     def _bad_line(self, line: Line, time_ns: int, *, reason: str) -> None:

@@ -23,6 +23,7 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     stopped           (shutdown_complete, its own word)
                     error             message
                     bad_line          message (at most 4 KB of it)  size_bytes  events? reason? topic? partition? offset?
+                                      count? (of so many lines that were not quoted)
                                       (events: so many lines were events that went wrong, for that reason; the place of
                                        the record that one names; absent: text, of a library perhaps)
                     exited            code? signal? message? asked?(no|stop|overdue|kill) asked_ns? within_s? oom_killed?

@@ -74,6 +74,7 @@ def collect(
         | disturbances_counted(trial_context)
         | readings_counted(trial_context),
         notes=tuple(notes_of(judgement)),
+        printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
     )
 
 

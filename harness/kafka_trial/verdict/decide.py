@@ -30,6 +30,7 @@ from kafka_trial.claim import ACROSS_PARTITIONS, DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
+from kafka_trial.invariants.trial_context import PrintedLines
 from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
@@ -75,6 +76,7 @@ class Verdict:
     faults: tuple[Fault, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    printed: tuple[PrintedLines, ...] = ()
     retriable: bool = False
 
 
@@ -114,6 +116,7 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         faults=collected.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
         notes=collected.notes,
+        printed=collected.printed,
         # What failed on our side may be why something was not judged; a fault without an effect never is.
         retriable=word == "unknown" and bool(ground or collected.unready or (of_faults and not not_judged)),
     )
