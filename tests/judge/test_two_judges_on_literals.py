@@ -650,11 +650,12 @@ READS: Lines = [fetched("m0", 0, size_bytes=100), after(12), fetched("m0", 1, si
     [
         ([owner("m0"), *READS, owner("m1")], 0),
         ([owner("m0"), *READS, exited("m0", code=0)], 0),
-        ([owner("m0"), *READS, effect(0), owner("m1")], 1),
+        ([owner("m0"), *READS, effect(0), owner("m1")], 0),
+        ([owner("m0"), READS[0], effect(0), *READS[1:], owner("m1")], 1),
         ([owner("m0"), *READS], 1),
         ([owner("m0"), owner("m1"), after(1), *READS, exited("m0", code=0)], 1),
     ],
-    ids=["lost", "stopped", "handled", "still its own", "read after"],
+    ids=["lost", "stopped", "handled just before", "handled long before", "still its own", "read after"],
 )
 def test_an_owner_that_loses_what_it_had_fetched_ahead_is_no_rogue(lines: Lines, found: int) -> None:
     """Given fetches for longer than a window without a commit, then only who never came to handle them is excused."""

@@ -18,6 +18,7 @@ import orjson
 
 LOOKED_AT_MAX: Final = 1 << 13  # of a line, in bytes: a line is untrusted
 OBJECTS_MAX: Final = 64  # of a line, for the same reason
+FIELDS_MAX: Final = 1000
 FIELDS: Final = (
     *("name", "topic", "partition", "offset", "id", "key", "outcome", "partitions", "offsets", "success", "error"),
     *("time_ms", "client_id", "member_id", "timestamp", "value", "count"),
@@ -40,9 +41,10 @@ class OwnLines:
     fields: set[str] = field(default_factory=lambda: set(FIELDS))
 
     def take(self, body: Mapping[str, Any]) -> None:
-        """Takes a line that could be read."""
-        self.begin_with.add(next(iter(body)))
-        self.fields.update(body)
+        """Takes a line that could be read; of fields that are ever new ones only so many are kept."""
+        if len(self.fields) + len(body) <= FIELDS_MAX:
+            self.begin_with.add(next(iter(body)))
+            self.fields.update(body)
 
 
 @dataclass(frozen=True)

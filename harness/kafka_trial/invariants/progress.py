@@ -27,11 +27,10 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
     running_max,
-    starts_of,
 )
 from kafka_trial.invariants.liveness_bounds import fault_ends_ns, stall_window_s, timing_in
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
-from kafka_trial.invariants.ownership_log import logged_assignments
+from kafka_trial.invariants.ownership_log import owners_in_turn
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
@@ -169,8 +168,9 @@ def rogue_reader(batch: Batch) -> Findings:
     and loads the brokers all the same. W (`liveness_bounds.py`) is the declared commit interval on top of detection and
     a rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for
     what it was sent as the owner by the offsets log, where it lost the partition, or was stopped, before it had handled
-    anything there: its client had fetched ahead, and the next owner handles it. Undecided where the machine stood
-    still, or where nobody knows who committed there. Partitions of other topics are not seen.
+    anything there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles
+    the rest. Undecided where the machine stood still, or where nobody knows who committed there. Partitions of other
+    topics are not seen.
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.
 
@@ -233,13 +233,14 @@ def _reads(batch: Batch) -> Table:
 
 def _fetched_ahead(batch: Batch, asks: Table) -> Bools:
     """Returns which fetches an owner of the partition made and then lost it, or was stopped, by the snapshot, before
-    anything there was handled since it had become the owner."""
-    held = _held_in_turn(batch)
+    anything had been handled there for W since it had become the owner."""
+    held = owners_in_turn(batch)
     row = at_or_before(held["slice"], held["since_ns"], asks["slice"], asks["at_ns"] + LOG_TOLERANCE_NS)
     incarnation = incarnation_at(batch, asks["member"], asks["at_ns"])
     exited_ns = picked(batch.incarnations["exited_ns"], incarnation, NONE)
     since_ns = picked(held["since_ns"], row, NEVER)
     lost_ns = np.minimum(picked(held["until_ns"], row, NEVER), np.where(exited_ns == NONE, NEVER, exited_ns))
+    due_ns = np.minimum(lost_ns, NEVER - 1) - window_ns_of(batch.trial_context) + 1
     effects, done = batch.of(Kind.EFFECT), batch.of(Kind.PROCESSED)
     by_anyone = table(slice=effects["slice"], member=np.full(len(effects), NOBODY), time_ns=effects["time_ns"])
     by_member = table(
@@ -254,21 +255,10 @@ def _fetched_ahead(batch: Batch, asks: Table) -> Bools:
         )
         mine, wanted = both[: len(handled)], both[len(handled) :]
         order = ordered(mine, handled["time_ns"])
-        first, end = between(
-            mine[order], handled["time_ns"][order], wanted, since_ns, np.minimum(lost_ns, NEVER - 1) + 1
-        )
+        first, end = between(mine[order], handled["time_ns"][order], wanted, since_ns, due_ns)
         worked |= end > first
     own = picked(held["member"], row, NOBODY) == asks["member"]
     return own & ~worked & (lost_ns <= _snapshot_ns(batch.trial_context)) & (asks["at_ns"] <= lost_ns + TOLERANCE_NS)
-
-
-def _held_in_turn(batch: Batch) -> Table:
-    """Returns slice, member, since_ns, until_ns (NEVER: to the end) of the owners by the offsets log, one after the
-    other, sorted by slice and since_ns."""
-    rows = logged_assignments(batch).sorted_by("slice", "time_ns", "log_offset")
-    rows = rows.take(starts_of(rows["slice"], rows["member"]))
-    until_ns = picked(rows["time_ns"], next_in(rows["slice"]), NEVER)
-    return rows.only("slice", "member").having(since_ns=rows["time_ns"], until_ns=until_ns)
 
 
 def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:

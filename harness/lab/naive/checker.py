@@ -2857,7 +2857,7 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
 
 
 def _sent_ahead(p: Partition, member: str, at_ns: float) -> bool:
-    """Its member owned the partition by the offsets log, and lost it or was stopped before anything was handled."""
+    """Its member owned the partition by the offsets log, and lost it or was stopped before a commit was due there."""
     source = _incarnation(p, member, at_ns)
     exit_ns = p.trial.exit_ns(source) if source else FOREVER
     since_ns, lost_ns, owner = FOREVER, FOREVER, None
@@ -2872,7 +2872,7 @@ def _sent_ahead(p: Partition, member: str, at_ns: float) -> bool:
         return False
     lines = [work.event for work in p.completions if work.event.member == member]
     handled = [event.time_ns for event in lines] + [time_ns for time_ns, _ in p.effect_times]
-    return not any(since_ns <= time_ns <= lost_ns for time_ns in handled)
+    return not any(since_ns <= time_ns <= lost_ns - _window_of(p.trial) for time_ns in handled)
 
 
 def _machine_stalled(trial: Trial, begin_ns: float, end_ns: float) -> bool:
