@@ -23,7 +23,7 @@ from kafka_trial.registry import CHECKOUT
 HISTORIES = CHECKOUT / "fixtures" / "histories"
 KEPT = HISTORIES / "verdicts.jsonl"
 LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-SENTENCES = ("because", "evidence", "sentence")  # how it is told may change
+SENTENCES = ("because", "evidence", "sentence", "printed")  # how it is told may change
 
 
 def stored_histories() -> list[Path]:

@@ -348,6 +348,17 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
     )
 
 
+def test_a_consumer_that_never_joins_is_told_whether_it_ever_connected() -> None:
+    """By the log of the proxies before the brokers; of m3 there is none."""
+    failures = [
+        said("consumer_failure", seq=seq, member=f"m{seq}", name="never-assigned", message="waited", **told)
+        for seq, told in enumerate(({"connections": 0}, {"connections": 1}, {"connections": 7}, {}))
+    ]
+    (failure,) = case(failures).failures
+    opened = "m0 opened no connections, m1 opened 1 connection, m2 opened 7 connections to the brokers of {bootstrap}"
+    assert failure.sentence == f"m0, m1, m2, m3 never got a partition ({opened}): waited"
+
+
 S = 1_000_000_000
 KILL, PAUSE = (
     Window(0, "kill", "member: m1", "m1", 20 * S, 30 * S),

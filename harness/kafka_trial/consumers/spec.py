@@ -218,6 +218,8 @@ def is_written(place: str, writes: Sequence[str]) -> bool:
 
 PLACEHOLDERS = (
     "bootstrap",
+    "bootstrap_json",
+    "bootstrap_first",
     "group",
     "topics",
     "member",

@@ -23,6 +23,7 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     stopped           (shutdown_complete, its own word)
                     error             message
                     bad_line          message (at most 4 KB of it)  size_bytes  events? reason? topic? partition? offset?
+                                      count? (of so many lines that were not quoted)
                                       (events: so many lines were events that went wrong, for that reason; the place of
                                        the record that one names; absent: text, of a library perhaps)
                     exited            code? signal? message? asked?(no|stop|overdue|kill) asked_ns? within_s? oom_killed?
@@ -132,7 +133,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     few_handled       count message   (fewer records than a verdict takes, when the drain was over; message: what
                                       a member had written last)
                     window            name(fault|load) ...
-                    consumer_failure  member name(never-assigned|exited|never-stopped) message
+                    consumer_failure  member name(never-assigned|exited|never-stopped) message connections?
+                                      (of never-assigned: how many connections it had opened to its lane)
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
                     audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)

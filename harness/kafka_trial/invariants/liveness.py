@@ -18,7 +18,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, Array, Bools
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
 from kafka_trial.invariants.liveness_bounds import (
     RATE_UNCALIBRATED,
     Timing,
@@ -223,7 +223,8 @@ def false_lag(group: Group) -> Findings:
     of="group",
     severity=180,
     rule=Rule(always),
-    message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed ({class})",
+    message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed "
+    "({class}{last_fetch})",
     deciding=("class",),
     follows={"orphan-partition": on_the_partition},
 )
@@ -236,9 +237,11 @@ def stuck_partition(group: Group) -> Findings:
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
 
     Usual cause: A partition stood still with records in it. Its class says where: nobody owned it, it was not fetched
-    (paused?), not handed out, not worked on, or its commits failed.
+    (paused?), its last fetch was refused, what was fetched cannot be decoded, it was not handed out, not worked on, or
+    its commits failed.
 
-    Remedy: Follow the class: resume after a rebalance, bound the handler, look at refused commits.
+    Remedy: Follow the class: resume after a rebalance, reset a position that is out of range, catch what the
+    deserializer throws and go on behind it, bound the handler, look at refused commits.
     """
     waiting = _is_waiting(group)
     delayed = group.machine_stalled(group.snapshot_ns - int(group.window_s * SECOND_NS))
@@ -250,6 +253,10 @@ def stuck_partition(group: Group) -> Findings:
         offset=found["open_offset"],
         records=found["open"],
         within=_each(window_in_words(group.timing), found),
+        fetch_error=found["fetch_error"],
+        fetched_before_s=np.where(
+            found["fetched_ns"] == NONE, NONE, (group.snapshot_ns - found["fetched_ns"]) // SECOND_NS
+        ),
         **{"class": np.array(CLASSES, dtype=object)[found["stuck_class"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]

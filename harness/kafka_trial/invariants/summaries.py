@@ -9,7 +9,7 @@ import numpy as np
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.commits import regressions
 from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
+from kafka_trial.invariants.handlers import effects_of_deleted, finished_handlers, first_handled_of_records
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -23,8 +23,8 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.stuck_classes import stuck_class
-from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.stuck_classes import last_fetches, stuck_class
+from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TrialContext
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ SUMMARY = (
     "converged_ns",
     "moved_ns",
     "stuck_class",
+    "fetch_error",
+    "fetched_ns",
     "backlog",
     "longest_ns",
     "open_offset",
@@ -64,7 +66,8 @@ def summaries(batch: Batch) -> Table:
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
-    last delivery, completion or commit that advanced), stuck_class (a place in CLASSES), backlog (at the beginning of
+    last delivery, completion or commit that advanced), stuck_class (a place in CLASSES), fetch_error and fetched_ns (of
+    the owner's last fetch; NONE: there is none), backlog (at the beginning of
     the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit
     that stands, -1: none), fresh (records that were appended since a member last got the partition),
     commit_took_before_ns and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and
@@ -79,6 +82,7 @@ def summaries(batch: Batch) -> Table:
         records["slice"][rest], first_handled_of_records(batch).time_ns[rest], batch.size, how="max", start=NONE
     )
     regression, commit = _standing_regression(batch, at_ns), _last_commit(batch, at_ns)
+    last_fetch = last_fetches(batch, at_ns)
     return table(
         slice=batch.slices,
         records=counts(records["slice"], batch.size),
@@ -90,6 +94,8 @@ def summaries(batch: Batch) -> Table:
         converged_ns=_converged_ns(batch, committed, np.where(done_ns > at_ns, NEVER, _last_handled_ns(batch, at_ns))),
         moved_ns=_moved_ns(batch, at_ns),
         stuck_class=stuck_class(batch, records.take(undone), at_ns),
+        fetch_error=last_fetch["error"],
+        fetched_ns=last_fetch["answered_ns"],
         backlog=_backlog(batch),
         longest_ns=_longest_ns(batch),
         open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),
@@ -145,7 +151,8 @@ def _reached_end_ns(batch: Batch, at_ns: int) -> Ints:
 
 def _moved_ns(batch: Batch, at_ns: int) -> Ints:
     """Returns when each slice last saw a delivery, a completion, an effect or a commit that advanced."""
-    work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT)
+    work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).only("slice", "time_ns")
+    work = stacked(work, effects_of_deleted(batch).only("slice", "time_ns"))
     work = work.take(work["time_ns"] <= at_ns)
     moved = per_group(work["slice"], work["time_ns"], batch.size, how="max", start=NONE)
     log = commits_in_effect(batch)

@@ -131,6 +131,16 @@ class LostEvents:
 
 
 @dataclass(frozen=True)
+class PrintedLines:
+    """The lines of one member that were no events, or `error` events: which sort, how many, and the first of them."""
+
+    member: str
+    sort: str  # text | lost event | error
+    count: int
+    first: str
+
+
+@dataclass(frozen=True)
 class Window:
     """One fault as it was journaled: from its injection to its healing."""
 
@@ -381,6 +391,7 @@ class TrialContext:
     compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()
+    printed: tuple[PrintedLines, ...] = ()
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None

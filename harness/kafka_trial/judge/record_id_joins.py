@@ -142,6 +142,7 @@ class IdJoins:
         compared = self._compared(columns, rows, id_hash)
         self.builder.bodies_compared |= bool((compared > 0).any())
         unsent = pa.array(known & Known.UNSENT > 0)
+        members = {name: number + 1 for name, number in self.builder.members.items()}
         return made_rows(
             ARRIVALS,
             self.source,
@@ -151,6 +152,7 @@ class IdJoins:
             offset=offsets,
             id_hash=id_hash,
             known=known + compared,
+            member=columns.codes("member", members)[rows] - 1,
             unsent_id=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
 

@@ -62,6 +62,7 @@ class Report:
     excerpts: tuple[Excerpt, ...]
     lag: tuple[Lag, ...]
     gaps: tuple[str, ...]
+    printed: tuple[str, ...] = ()
 
 
 def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
@@ -90,7 +91,17 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         excerpts=_excerpts(folder, gaps) if with_history else (),
         lag=read_lag(folder, gaps) if with_history else (),
         gaps=tuple(gaps),
+        printed=tuple(_printed(row) for row in verdict.get("printed", ())),
     )
+
+
+SORTS = {"text": "{} of text", "lost event": "{} of events that could not be read", "error": "{} of errors"}
+
+
+def _printed(row: Mapping[str, Any]) -> str:
+    """Returns one sort of a member's lines that are no events, or errors, counted and quoted."""
+    lines = SORTS.get(str(row["sort"]), "{}").format(f"{row['count']} line{'s' * (row['count'] != 1)}")
+    return f"{bounded(row['member'])}: {lines}, first: {bounded(row['first'], most=200)}"
 
 
 def headline(verdict: Mapping[str, Any], *, audit: bool = False) -> str:

@@ -39,6 +39,7 @@ def text_of(report: Report) -> str:
     lines += _section("judged", _wrapped(", ".join(verdict["judged"]) or "nothing"))
     lines += _section("not judged", [f"{row['anomaly']}: {bounded(row['because'])}" for row in verdict["not_judged"]])
     lines += _section("counts", _wrapped(_counts(verdict["counts"])))
+    lines += _section("lines that are no events, and errors", report.printed)
     lines += _section("missing from the run folder", report.gaps)
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
 

@@ -18,7 +18,8 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.broker_ends import ended_by_themselves
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
-from kafka_trial.consumers.consumer import Group
+from kafka_trial.cluster.proxy_log import ProxyLog
+from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
@@ -158,13 +159,19 @@ class TrialEnvironment:
         Raises:
             UnjudgeableError: a witness has died meanwhile, or the disk is full.
         """
+        proxies = ProxyLog.from_now(self.cluster.folder / "toxiproxy.log")
         self.group.start()
         failures = self.group.wait_ready(self.trial_spec.scenario.limits.ready_s, alive=self._witnesses_lost)
         self._expect_witnesses()
         if failures:
             self.record("control_member", state="joined" if self._control_member_joins() else "failed")
+        lanes = {member.name: self.lanes[member.index] for member in self.group.members}
         for failure in failures:
-            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+            opened = (
+                proxies.accepted(lanes[failure.member].proxies.values()) if failure.what == NEVER_ASSIGNED else None
+            )
+            told = {"member": failure.member, "name": failure.what, "message": failure.message}
+            self.record("consumer_failure", **told, connections=opened)
         return not failures
 
     def start_workload(self) -> None:

@@ -78,6 +78,7 @@ def collect(
         notes=tuple(notes_of(judgement)),
         lasting=(*unknowns, *broken),
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
+        printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
     )
 
 
@@ -167,9 +168,11 @@ FAILURE_HELP = {
     "never-assigned": (
         "A member did not get a partition in the time it had to become ready, where a control member of ours got one. "
         "One that the brokers' request log shows at work, or idle because there are fewer partitions than members, has "
-        "not failed: nobody knows why it was not seen to be ready, and the verdict is unknown.",
+        "not failed: nobody knows why it was not seen to be ready, and the verdict is unknown. The sentence of the "
+        "report says how many connections it opened to its brokers.",
         "a broker's address, group or topic that is not the one it was given, or a session longer than the wait.",
-        "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`.",
+        "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`. Without a "
+        "connection it has another address, or never came to connect.",
     ),
     "exited": (
         "A member's process ended although nobody had asked it to. The sentence of the report says how long after its "
@@ -262,7 +265,7 @@ def failures_of(
     failures = []
     for name, events in sorted(by_name.items()):
         members = sorted({event.member or "?" for event in events})
-        when = _exit_times(members, trial_context, planned=planned) if name == "exited" else ""
+        when = _exit_times(members, trial_context, planned=planned) if name == "exited" else _connected(events)
         beside = ", where a control member of the harness got its own" if controls else ""
         sentence = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{when}{beside}: {_message(events[0])}"
         failures.append(Violation(name, len(members), sentence, tuple(event.name for event in events)))
@@ -288,6 +291,14 @@ def _exit_times(members: Sequence[str], trial_context: TrialContext, *, planned:
     if list(times) == list(members) and len(members) == 1:
         return f" {times[members[0]]}"
     return f" ({'; '.join(f'{member} {when}' for member, when in times.items())})" if times else ""
+
+
+def _connected(events: Sequence[Event]) -> str:
+    """Returns how many connections members opened to the brokers that they were given, as the end of a clause."""
+    told = {event.member: event.details.get("connections") for event in events}
+    counts = {member: count for member, count in sorted(told.items(), key=str) if isinstance(count, int)}
+    opened = [f"{name} opened {count or 'no'} connection{'s' * (count != 1)}" for name, count in counts.items()]
+    return f" ({', '.join(opened)} to the brokers of {{bootstrap}})" if opened else ""
 
 
 def _message(event: Event) -> str:

@@ -30,6 +30,7 @@ from kafka_trial.claim import ACROSS_PARTITIONS, DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
+from kafka_trial.invariants.trial_context import PrintedLines
 from kafka_trial.invariants.undecided import is_the_machines
 from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.verdict.messages import message
@@ -76,6 +77,7 @@ class Verdict:
     faults: tuple[Fault, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    printed: tuple[PrintedLines, ...] = ()
     retriable: bool = False
 
 
@@ -123,6 +125,7 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         faults=collected.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
         notes=(*collected.notes, *(_what_to_do(collected, retriable=retriable) if word == "unknown" else ())),
+        printed=collected.printed,
         retriable=retriable,
     )
 

@@ -26,14 +26,23 @@ def plain(message: object) -> str:
 
 VALUE_MAX = 80
 
-# How brokers refuse commits; any other error is told by its number.
+# How brokers refuse commits and fetches; any other error is told by its number.
 REFUSALS = {
+    1: "OFFSET_OUT_OF_RANGE",
+    2: "CORRUPT_MESSAGE",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
+    6: "NOT_LEADER_OR_FOLLOWER",
     14: "COORDINATOR_LOAD_IN_PROGRESS",
     15: "COORDINATOR_NOT_AVAILABLE",
     16: "NOT_COORDINATOR",
     22: "ILLEGAL_GENERATION",
     25: "UNKNOWN_MEMBER_ID",
     27: "REBALANCE_IN_PROGRESS",
+    29: "TOPIC_AUTHORIZATION_FAILED",
+    56: "KAFKA_STORAGE_ERROR",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    78: "OFFSET_NOT_AVAILABLE",
     82: "FENCED_INSTANCE_ID",
     110: "FENCED_MEMBER_EPOCH",
     113: "STALE_MEMBER_EPOCH",
@@ -66,8 +75,18 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
+        "last_fetch": _last_fetch(attributes),
         "convergence": "and never did" if after_s is None else f"only after {after_s} s",
     }
+
+
+def _last_fetch(attributes: Mapping[str, Any]) -> str:
+    """Returns when the owner last fetched, and how that was refused, where the class is of its fetches."""
+    error, before_s = attributes.get("fetch_error"), attributes.get("fetched_before_s")
+    if before_s is None or not str(attributes.get("class")).startswith("fetch"):
+        return ""
+    answered = f" was answered {REFUSALS.get(error, 'the error')} ({error})" if error else ""
+    return f": its owner's last fetch{answered}, {before_s} s before the end"
 
 
 def _instead(refused_with: int | None) -> str:
