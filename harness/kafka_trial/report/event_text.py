@@ -77,6 +77,18 @@ def _record(event: Event) -> str:
     return f"{event.kind} offset {event.offset}{key}{outcome}"
 
 
+def _send(event: Event) -> str:
+    said = {"invoke": "sends", "ok": "send acknowledged:", "fail": "send refused:", "info": "send without an answer:"}
+    record = f"record {bounded(event.id, most=40)}" if event.id is not None else "a record"
+    place = f" at offset {event.offset} of partition {event.partition}" if event.offset is not None else ""
+    key = f", key {bounded(event.key, most=40)}" if event.key is not None else ""
+    return f"{said.get(event.outcome or '', 'send of')} {record}{key}{place}{_message(event)}"
+
+
+def _in_the_log(event: Event) -> str:
+    return f"the log holds record {bounded(event.id, most=40)} at offset {event.offset}"
+
+
 def _partitions(event: Event) -> str:
     return f"{event.kind} partitions {_listed(entry.get('partition') for entry in _entries(event))}"
 
@@ -182,6 +194,8 @@ def _message(event: Event) -> str:
 
 
 TELLERS: dict[str, Callable[[Event], str]] = {
+    "send": _send,
+    "record": _in_the_log,
     "delivered": _record,
     "processed": _record,
     "effect": _record,

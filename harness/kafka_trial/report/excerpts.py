@@ -135,7 +135,7 @@ class _Window:
 
     def may_take_from(self, stretch: Stretch) -> bool:
         """Tells whether a stretch may hold an event that is nearer to a mark than one that is kept."""
-        return any(
+        return self.around > 0 and any(
             (stretch.first_ns <= mark[0] and (len(before) < self.around or stretch.last_ns >= before[0].order[0]))
             or (stretch.last_ns >= mark[0] and (len(after) < self.around or stretch.first_ns <= after[0].order[0]))
             for mark, before, after in self._near

@@ -97,7 +97,8 @@ def _show_record(folder: RunFolder, topic: str | None, partition: int, offset: i
     record = f"record {offset} of partition {partition} of {bounded(topic)}"
     more = f" (the first {EVENTS_MAX} of its {len(found)} events)" if found[EVENTS_MAX:] else ""
     told = [f"{'▶' if row.marked else ' '} {row.name}  {row.at_s:.3f} s  {row.who}: {row.text}" for row in rows]
-    return "\n".join([f"{record}{more}, and its neighbours of the same partition; {_base(folder)}", *told])
+    near = "its neighbours of the same partition, phases and faults among them"
+    return "\n".join([f"{record}{more}, and {near}; {_base(folder)}", *told])
 
 
 def _base(folder: RunFolder) -> str:
