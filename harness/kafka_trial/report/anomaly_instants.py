@@ -155,7 +155,7 @@ def _records(row: Row) -> list[tuple[int, int]]:
     A committed offset is that of the next record; one that fell from one to another is about the records between.
     """
     offsets = {name: value for name, value in _attributes(row).items() if isinstance(value, int)}
-    if {"from", "to"} <= offsets.keys() and "log_offset" in offsets:
+    if {"from", "to"} <= offsets.keys() and row.get("partition") is not None:  # of a group they are epochs
         return [(offsets["to"], offsets["from"] - 1)]
     if {"offset", "last_offset"} <= offsets.keys():
         return [(offsets["offset"], offsets["last_offset"])]
