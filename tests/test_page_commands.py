@@ -31,6 +31,7 @@ OF_A_RUN = (  # executed on the stored run of a real trial
     "kafka-trial check trial-runs/RUN",
     "kafka-trial report trial-runs/RUN",
     "kafka-trial show trial-runs/RUN offsets#31",
+    "kafka-trial show trial-runs/RUN partition 0 record 44",
 )
 PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with its status
     "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1": FAIL,

@@ -40,7 +40,7 @@ def test_the_times_of_an_audit_are_dates(folder: RunFolder) -> None:
     """Its events have the brokers' wall time; they count from the start of its window."""
     rewritten(folder, ("phase", NOON_NS / SECOND, {"phase": "steady"}))
     facts = read_run_facts(folder, {"kind": "audit"})
-    assert (facts.began, facts.base) == ("2026-11-27 12:00:00 UTC", "the start of the window")
+    assert (facts.began, facts.base, facts.label) == ("2026-11-27 12:00:00 UTC", "the start of the window", "window")
 
 
 def test_a_run_without_phases_counts_from_its_first_event(folder: RunFolder) -> None:

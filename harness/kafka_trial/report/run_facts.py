@@ -27,11 +27,12 @@ NS_PER_S = 1e9
 class RunFacts:
     """What a page says of a run beside its verdict, in words; "" and () for what was not recorded.
 
-    `base`: what its times count from. `lasted_s`: from there to its end. `clients`: each client library that the
-    brokers saw members use, with their client ids.
+    `base`: what its times count from; `lasted_s`: from there to its end; `label`: what that span is called. `clients`:
+    each client library that the brokers saw members use, with their client ids.
     """
 
     base: str = ""
+    label: str = "ran"
     began: str = ""
     lasted_s: float | None = None
     host: str = ""
@@ -50,6 +51,7 @@ def read_run_facts(folder: RunFolder, run: Mapping[str, Any], *, with_clients: b
     ends = [event.time_ns for event in events if event.source == "run"]
     return RunFacts(
         base=base_in_words(run),
+        label="window" if audit else "ran",
         began=_date(start if audit else _wall_ns(events, start)),
         lasted_s=round((max(ends) - start) / NS_PER_S, 1) if ends else None,
         host=_host(run),

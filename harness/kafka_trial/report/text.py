@@ -77,9 +77,9 @@ def _ran(facts: RunFacts) -> Iterator[str]:
     lasted = [f"for {facts.lasted_s:.1f} s"] if facts.lasted_s is not None else []
     where = [f"on {facts.host}"] if facts.host else []
     if words := [*began, *lasted, *where]:
-        yield f"ran {' '.join(words)}"
+        yield f"{facts.label} {' '.join(words)}"
     parts = {
-        "kafka-trial": facts.harness,
+        "by kafka-trial": facts.harness,
         "consumer's commit": facts.consumer_commit,
         "consumer's files": facts.consumer_digest and f"digest {facts.consumer_digest}",
         "image": facts.image,
