@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import html_of
 from kafka_trial.report.report_data import read_report
-from kafka_trial.report.run_facts import RunFacts
+from kafka_trial.report.run_metadata import RunMetadata
 from literal_run import NASTY, verdict
 
-FACTS = RunFacts(
+METADATA = RunMetadata(
     base="the start of the trial",
     began="2026-11-27 04:52:26 UTC",
     lasted_s=27.3,
@@ -103,7 +103,7 @@ def test_what_was_not_judged_is_folded_by_its_reason(folder: RunFolder) -> None:
 def test_the_page_says_when_where_and_of_what(folder: RunFolder) -> None:
     """Date and zone, length, host, harness, commits, image, clients; of a run that recorded none of them, nothing."""
     before = html_of(read_report(folder))
-    whole = html_of(replace(read_report(folder), facts=FACTS))
+    whole = html_of(replace(read_report(folder), metadata=METADATA))
     for word, told in {
         "ran": "2026-11-27 04:52:26 UTC for 27.3 s",
         "host": "builder (2 cores)",

@@ -23,7 +23,7 @@ from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.lag_series import Lag, read_lag
 from kafka_trial.report.member_logs import MemberLog, read_member_logs
-from kafka_trial.report.run_facts import RunFacts, read_run_facts, start_ns
+from kafka_trial.report.run_metadata import RunMetadata, read_run_metadata, start_ns
 from kafka_trial.verdict.collect import own_events
 from kafka_trial.verdict.decide import EVENTS_MAX, severity
 
@@ -50,7 +50,7 @@ class Excerpt:
 class Report:
     """One judged trial. `verdict` is verdict.json as it stands; `rebuilt` why the cluster is not the one before.
 
-    All instants are seconds since what `facts.base` says.
+    All instants are seconds since what `metadata.base` says.
     """
 
     schema: int
@@ -60,7 +60,7 @@ class Report:
     kafka_version: str
     seed: str
     rebuilt: str
-    facts: RunFacts
+    metadata: RunMetadata
     replay: str
     headline: str
     worst: str
@@ -90,7 +90,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         kafka_version=_said(run, "kafka") or (NOT_OURS if run.get("kind") == "audit" else MISSING),
         seed=_said(run, "seed") or ("none" if run.get("kind") == "audit" else MISSING),
         rebuilt=_said(run, "cluster_rebuilt_because"),
-        facts=read_run_facts(folder, run, with_clients=with_history),
+        metadata=read_run_metadata(folder, run, with_clients=with_history),
         replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
         headline=headline(verdict, audit=run.get("kind") == "audit"),
         worst=worst(verdict),

@@ -20,7 +20,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import line_index
 from kafka_trial.report.event_text import bounded, in_words, who
 from kafka_trial.report.excerpts import Wanted, excerpts
-from kafka_trial.report.run_facts import base_in_words, start_ns
+from kafka_trial.report.run_metadata import base_in_words, start_ns
 from kafka_trial.verdict.collect import own_events
 
 LINE_MAX = 4096

@@ -10,7 +10,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import find_invariant
 from kafka_trial.report.event_text import bounded, count_in_words, reading_in_words
 from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report
-from kafka_trial.report.run_facts import RunFacts
+from kafka_trial.report.run_metadata import RunMetadata
 
 WIDTH = 118
 INDENT = "  "
@@ -68,21 +68,21 @@ def _asked(report: Report) -> list[str]:
     rebuilt = [f"on a cluster made anew, because the one before was ruined: {report.rebuilt}"] if report.rebuilt else []
     read = reading_in_words(report.verdict["counts"])
     claims = f"claims {claim_in_words(report.verdict['claim'])}"
-    return [asked, *_ran(report.facts), *rebuilt, claims, *([read] if read else [])]
+    return [asked, *_ran(report.metadata), *rebuilt, claims, *([read] if read else [])]
 
 
-def _ran(facts: RunFacts) -> Iterator[str]:
+def _ran(metadata: RunMetadata) -> Iterator[str]:
     """Yields when, for how long and where it ran, and of what; nothing of what was not recorded."""
-    began = [facts.began] if facts.began else []
-    lasted = [f"for {facts.lasted_s:.1f} s"] if facts.lasted_s is not None else []
-    where = [f"on {facts.host}"] if facts.host else []
+    began = [metadata.began] if metadata.began else []
+    lasted = [f"for {metadata.lasted_s:.1f} s"] if metadata.lasted_s is not None else []
+    where = [f"on {metadata.host}"] if metadata.host else []
     if words := [*began, *lasted, *where]:
-        yield f"{facts.label} {' '.join(words)}"
+        yield f"{metadata.label} {' '.join(words)}"
     parts = {
-        "by kafka-trial": facts.harness,
-        "consumer's commit": facts.consumer_commit,
-        "consumer's files": facts.consumer_digest and f"digest {facts.consumer_digest}",
-        "image": facts.image,
+        "by kafka-trial": metadata.harness,
+        "consumer's commit": metadata.consumer_commit,
+        "consumer's files": metadata.consumer_digest and f"digest {metadata.consumer_digest}",
+        "image": metadata.image,
     }
     if told := [f"{name} {words}" for name, words in parts.items() if words]:
         yield "; ".join(told)

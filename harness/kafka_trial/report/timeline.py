@@ -36,7 +36,7 @@ from kafka_trial.report.event_text import bounded
 from kafka_trial.report.lag_series import read_series
 from kafka_trial.report.partition_timeline import PartitionTimeline, event_times, partition_timeline
 from kafka_trial.report.report_data import in_order
-from kafka_trial.report.run_facts import start_ns
+from kafka_trial.report.run_metadata import start_ns
 from kafka_trial.report.timeline_clock import TimelineClock
 
 PARTITIONS_MAX = 12
@@ -45,7 +45,7 @@ ROWS_MAX = 4_000_000  # slice rows that are read for one page: more partitions a
 
 @dataclass(frozen=True)
 class Timeline:
-    """What the page draws; all instants are milliseconds since the start of the trial (`run_facts.start_ns`).
+    """What the page draws; all instants are milliseconds since the start of the trial (`run_metadata.start_ns`).
 
     `phases` are (name, begin); `faults` (name, target, begin, end); `incarnations` (member, number, begin, end, how it
     ended), `member` a place in `members`. `notes` say what is not drawn, and why.

@@ -1,7 +1,7 @@
 """When, where and of what a trial was: what the head of every report says, and the instant that all times count from.
 
 Read from run.json, the harness's own events and, for the clients, the request logs. A run that was stored before one of
-these facts was written down still gives the others. What a consumer or a client wrote is bounded here.
+these was written down still gives the others. What a consumer or a client wrote is bounded here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
-class RunFacts:
+class RunMetadata:
     """What a page says of a run beside its verdict, in words; "" and () for what was not recorded.
 
     `base`: what its times count from; `lasted_s`: from there to its end; `label`: what that span is called. `clients`:
@@ -43,13 +43,13 @@ class RunFacts:
     clients: tuple[str, ...] = ()
 
 
-def read_run_facts(folder: RunFolder, run: Mapping[str, Any], *, with_clients: bool = True) -> RunFacts:
-    """Returns the facts of a run; `run` is its run.json, as far as it can be read."""
+def read_run_metadata(folder: RunFolder, run: Mapping[str, Any], *, with_clients: bool = True) -> RunMetadata:
+    """Returns what is known of a run; `run` is its run.json, as far as it can be read."""
     events = list(own_events(folder))
     start = _start_ns(events, folder)
     audit = run.get("kind") == "audit"
     ends = [event.time_ns for event in events if event.source == "run"]
-    return RunFacts(
+    return RunMetadata(
         base=base_in_words(run),
         label="window" if audit else "ran",
         began=_date(start if audit else _wall_ns(events, start)),

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.run_facts import RunFacts, client_libraries, commit_in_words, read_run_facts, start_ns
+from kafka_trial.report.run_metadata import RunMetadata, client_libraries, commit_in_words, read_run_metadata, start_ns
 from literal_run import SECOND
 
 NOON_NS = 1_795_780_800 * SECOND  # 2026-11-27 12:00:00 UTC
@@ -32,15 +32,19 @@ def test_the_date_is_the_wall_clocks_when_the_first_phase_began(folder: RunFolde
         ("clock", 90, {"wall_ns": NOON_NS + 3600 * SECOND}),
         ("end", 95.5, {"outcome": "ok"}),
     )
-    facts = read_run_facts(folder, {})
-    assert (facts.began, facts.lasted_s, start_ns(folder)) == ("2026-11-27 12:00:02 UTC", 85.5, 10 * SECOND)
+    metadata = read_run_metadata(folder, {})
+    assert (metadata.began, metadata.lasted_s, start_ns(folder)) == ("2026-11-27 12:00:02 UTC", 85.5, 10 * SECOND)
 
 
 def test_the_times_of_an_audit_are_dates(folder: RunFolder) -> None:
     """Its events have the brokers' wall time; they count from the start of its window."""
     rewritten(folder, ("phase", NOON_NS / SECOND, {"phase": "steady"}))
-    facts = read_run_facts(folder, {"kind": "audit"})
-    assert (facts.began, facts.base, facts.label) == ("2026-11-27 12:00:00 UTC", "the start of the window", "window")
+    metadata = read_run_metadata(folder, {"kind": "audit"})
+    assert (metadata.began, metadata.base, metadata.label) == (
+        "2026-11-27 12:00:00 UTC",
+        "the start of the window",
+        "window",
+    )
 
 
 def test_a_run_without_phases_counts_from_its_first_event(folder: RunFolder) -> None:
@@ -51,7 +55,9 @@ def test_a_run_without_phases_counts_from_its_first_event(folder: RunFolder) -> 
 
 def test_a_run_that_recorded_none_of_it_gives_what_there_is(folder: RunFolder) -> None:
     """A stored run of an earlier version: no date, host, commit or image is made up."""
-    assert read_run_facts(folder, folder.read_json("run.json")) == RunFacts("the start of the trial", lasted_s=60.0)
+    assert read_run_metadata(folder, folder.read_json("run.json")) == RunMetadata(
+        "the start of the trial", lasted_s=60.0
+    )
 
 
 def test_what_run_json_says_is_told(folder: RunFolder) -> None:
@@ -66,13 +72,13 @@ def test_what_run_json_says_is_told(folder: RunFolder) -> None:
         "consumer_image": "team/orders:1.4",
         "images": {"team/orders:1.4": "sha256:5d0d"},
     }
-    facts = read_run_facts(folder, run)
-    assert (facts.host, facts.harness) == (
+    metadata = read_run_metadata(folder, run)
+    assert (metadata.host, metadata.harness) == (
         "builder (2 cores, 25 GB of memory, Linux 6.18)",
         "0.1.0, commit 7303a7f67a77, unchanged",
     )
-    assert (facts.consumer_commit, facts.consumer_digest) == ("", "1810971e9e873b45")
-    assert facts.image == "team/orders:1.4, sha256:5d0d"
+    assert (metadata.consumer_commit, metadata.consumer_digest) == ("", "1810971e9e873b45")
+    assert metadata.image == "team/orders:1.4, sha256:5d0d"
 
 
 @pytest.mark.parametrize(
