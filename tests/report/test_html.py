@@ -114,7 +114,7 @@ def test_the_page_says_when_where_and_of_what(folder: RunFolder) -> None:
     }.items():
         line = f"<dt>{word}</dt><dd>{told}</dd>"
         assert (line in whole, f"<dt>{word}</dt>" in before) == (True, word == "ran"), word
-    assert "<dt>ran</dt><dd> for 60.0 s</dd>" in before
+    assert "<dt>ran</dt><dd>for 60.0 s</dd>" in before
 
 
 def test_the_end_of_each_log_is_shown_as_text(folder: RunFolder) -> None:

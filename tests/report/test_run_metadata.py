@@ -114,3 +114,11 @@ def test_clients_are_those_that_members_told_the_brokers(folder: RunFolder) -> N
         "apache-kafka-java 4.3.1 ·[2J (kt-m0)",
         "kafka-python 3.0.12 (kt-m0, kt-m1)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "told"), [(27.34, "27.3 s"), (599.94, "599.9 s"), (600, "10 min"), (43_200, "12 h 0 min")]
+)
+def test_a_duration_is_told_in_what_it_is_measured_in(lasted_s: float, told: str) -> None:
+    """A trial's in seconds, the window of an audit in hours."""
+    assert RunMetadata(began="noon", lasted_s=lasted_s).span == f"noon for {told}"

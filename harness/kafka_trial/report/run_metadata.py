@@ -42,6 +42,12 @@ class RunMetadata:
     image: str = ""
     clients: tuple[str, ...] = ()
 
+    @property
+    def span(self) -> str:
+        """When it began, and for how long it lasted; "" where neither is known."""
+        lasted = "" if self.lasted_s is None else f"for {duration_in_words(self.lasted_s)}"
+        return f"{self.began} {lasted}".strip()
+
 
 def read_run_metadata(folder: RunFolder, run: Mapping[str, Any], *, with_clients: bool = True) -> RunMetadata:
     """Returns what is known of a run; `run` is its run.json, as far as it can be read."""
@@ -61,6 +67,14 @@ def read_run_metadata(folder: RunFolder, run: Mapping[str, Any], *, with_clients
         image=_image(run),
         clients=tuple(client_libraries(folder)) if with_clients and not audit else (),
     )
+
+
+def duration_in_words(lasted_s: float) -> str:
+    """Returns a duration: tenths of seconds below ten minutes, whole minutes beyond."""
+    if lasted_s < 600:
+        return f"{lasted_s:.1f} s"
+    hours, minutes = divmod(round(lasted_s / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def base_in_words(run: Mapping[str, Any]) -> str:

@@ -73,11 +73,9 @@ def _asked(report: Report) -> list[str]:
 
 def _ran(metadata: RunMetadata) -> Iterator[str]:
     """Yields when, for how long and where it ran, and of what; nothing of what was not recorded."""
-    began = [metadata.began] if metadata.began else []
-    lasted = [f"for {metadata.lasted_s:.1f} s"] if metadata.lasted_s is not None else []
-    where = [f"on {metadata.host}"] if metadata.host else []
-    if words := [*began, *lasted, *where]:
-        yield f"{metadata.label} {' '.join(words)}"
+    where = f"on {metadata.host}" if metadata.host else ""
+    if words := f"{metadata.span} {where}".strip():
+        yield f"{metadata.label} {words}"
     parts = {
         "by kafka-trial": metadata.harness,
         "consumer's commit": metadata.consumer_commit,

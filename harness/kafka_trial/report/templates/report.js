@@ -166,7 +166,7 @@
     button("Zoom in", () => zoom(0.5)), button("Zoom out", () => zoom(2)), button("Earlier", () => shift(-0.5)),
     button("Later", () => shift(0.5)), button("Whole trial", () => look(...WHOLE)),
     button("Unfold all", () => fold_all(false)), button("Fold all", () => fold_all(true)),
-    button("Previous anomaly", () => step_anomaly(-1)), button("Next anomaly", () => step_anomaly(1)),
+    ...(found.length ? [button("Previous anomaly", () => step_anomaly(-1)), button("Next anomaly", () => step_anomaly(1))] : []),
     selection("Show", [["", "everything"], ["partition", "partitions"], ["member", "members"], ...rows.map((row) => [row.id, row.title])], show),
     shown_from_to,
   );
