@@ -326,17 +326,20 @@ def test_the_page_is_never_wider_than_its_window(tab: Tab, page: Path, width: in
 
 
 def test_without_a_script_there_are_a_table_and_curves(tab: Tab, page: Path) -> None:
-    """Where scripts do not run: owners, counts and lag of every partition in words, and the curves of the lag."""
+    """Where scripts do not run: owners, counts and lag of every partition in words, the curves of the lag, and the
+    anomalies, the headline's first."""
     tab.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
         tab.open(page)
-        shown = tab.js("document.querySelector('details').open = true, document.querySelector('main').innerText")
+        tab.js("document.querySelectorAll('details').forEach(one => one.open = true)")
+        shown = tab.js("document.querySelector('main').innerText")
+        listed = tab.js("[...document.querySelectorAll('noscript td.name')].map(one => one.textContent)")
         curves = tab.js("[...document.querySelectorAll('noscript svg')].filter(one => one.clientHeight > 0).length")
         controls = tab.js("document.querySelectorAll('#timeline *').length")
     finally:
         tab.ask("Emulation.setScriptExecutionDisabled", value=False)
     assert [one for one in ("t-1", "m2 15.0 to", "peak 40") if one not in shown] == []
-    assert (curves, controls) == (2, 0)
+    assert (curves, controls, listed) == (2, 0, ["commit-regression", "skipped", "unseen"])
 
 
 def test_a_million_events_are_shown_in_time(tab: Tab, tmp_path: Path) -> None:

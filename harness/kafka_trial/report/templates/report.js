@@ -217,7 +217,7 @@
     );
     root.append(make("h3", { id: "anomalies" }, `Anomalies (${found.length})`), head, matching, list_box, pager);
   }
-  root.hidden = false;
+  root.hidden = document.getElementById("keys").hidden = false;
 
   // ---- drawing ----
   const scale = (width) => {
