@@ -33,6 +33,7 @@ OF_A_RUN = (  # executed on the stored run of a real trial, in this order
     "kafka-trial check trial-runs/RUN",
     "kafka-trial report trial-runs/RUN",
     "kafka-trial show trial-runs/RUN offsets#31",
+    "kafka-trial show trial-runs/RUN partition 0 record 44",
 )
 QUICK = (  # executed as they stand, of the blocks and of the text
     "kafka-trial list scenarios|suites|faults|invariants|consumers",

@@ -24,7 +24,7 @@ EXAMPLES = {
     "run": "kafka-trial run member-killed --consumer consumer.toml --seed 7",
     "check": "kafka-trial check trial-runs/20260101T120000Z-control-orders-1a2b",
     "report": "kafka-trial report trial-runs/20260101T120000Z-control-orders-1a2b",
-    "show": "kafka-trial show trial-runs/20260101T120000Z-control-orders-1a2b offsets#131",
+    "show": "kafka-trial show trial-runs/20260101T120000Z-control-orders-1a2b partition 0 record 344",
     "explain": "kafka-trial explain commit-ahead",
     "list": "kafka-trial list scenarios --json",
     "doctor": "kafka-trial doctor --fetch 4.3.1",
@@ -173,9 +173,14 @@ def _report(parsers: _Subparsers) -> None:
 
 
 def _show(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "show", verbs.show, "print one event of a run's history and its neighbours")
+    parser = _verb(parsers, "show", verbs.show, "print one event or record of a run's history, with its neighbours")
     parser.add_argument("run", metavar="RUN", help="a run folder")
-    parser.add_argument("event", metavar="SOURCE#NUMBER", help="as reports name events: offsets#131")
+    parser.add_argument(
+        "selectors",
+        nargs="+",
+        metavar="SELECTOR",
+        help="an event as reports name it (offsets#131), or a record: partition 0 record 344",
+    )
     parser.add_argument("--around", type=int, default=5, metavar="N", help="so many before and after it (default 5)")
 
 

@@ -13,7 +13,15 @@ from kafka_trial.errors import FAIL, Interrupted
 from kafka_trial.history.store import RunFolder
 from kafka_trial.trial import runs
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.runs import ask, consumer_in_words, find_scenario, parse_seeds, run_all
+from kafka_trial.trial.runs import (
+    Demonstration,
+    ask,
+    consumer_in_words,
+    demonstration_in_words,
+    find_scenario,
+    parse_seeds,
+    run_all,
+)
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.verdict.decide import decide
@@ -128,3 +136,13 @@ class _Cluster:
 
 def _words(*words: str, scenario: str = "control") -> Namespace:
     return _parser().parse_args(["run", scenario, "--consumer", "python-at-least-once", *words])
+
+
+def test_the_demonstration_says_where_its_pages_are(tmp_path: Path) -> None:
+    """Its last lines are the paths of both."""
+    trials = [Trialed(RunFolder(tmp_path / name), verdict, name) for name, verdict in (("a", PASS), ("b", FAILED))]
+    assert demonstration_in_words(Demonstration(*trials)).splitlines()[-3:] == [
+        "demo: sound: pass, faulty: fail — as it must be",
+        f"page of the sound one: {tmp_path}/a/report.html",
+        f"page of the faulty one: {tmp_path}/b/report.html",
+    ]

@@ -5,8 +5,8 @@ anomalies.jsonl series.parquet report.txt report.html`. The history is the truth
 It is read whole, or by a `Follower` while it is being written.
 
 A folder can be packed: what was asked and what was seen, in one compressed file; what can be made again is left out.
-Times, owners and modes are left out too, and where the consumer lay on the machine of the trial: the same history packs
-to the same bytes.
+Times, owners and modes are left out too, and the host of the trial and where the consumer lay on it: the same history
+packs to the same bytes.
 """
 
 from __future__ import annotations
@@ -225,6 +225,7 @@ def unpack(file: Path, into: Path) -> RunFolder:
 
 def _run_metadata(folder: RunFolder) -> bytes:
     metadata = folder.read_json(RUN_METADATA)
+    metadata.pop("host", None)
     if "consumer_file" in metadata:
         metadata["consumer_file"] = "/".join(Path(metadata["consumer_file"]).parts[-2:])
     return orjson.dumps(metadata, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

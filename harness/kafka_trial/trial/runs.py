@@ -187,8 +187,10 @@ def demonstrate(
 
 
 def demonstration_in_words(demonstration: Demonstration) -> str:
-    """Returns both reports and one closing sentence."""
+    """Returns both reports, one closing sentence, and where the pages are."""
     parts = [demonstration.sound.text, "", demonstration.faulty.text, ""]
     verdicts = f"sound: {demonstration.sound.verdict.verdict}, faulty: {demonstration.faulty.verdict.verdict}"
     ending = "as it must be" if demonstration.as_it_must_be else "NOT as it must be (sound: pass, faulty: fail)"
-    return "\n".join([*parts, f"demo: {verdicts} — {ending}"])
+    trials = {"sound": demonstration.sound, "faulty": demonstration.faulty}
+    pages = [f"page of the {role} one: {trialed.folder.path / 'report.html'}" for role, trialed in trials.items()]
+    return "\n".join([*parts, f"demo: {verdicts} — {ending}", *pages])

@@ -1,7 +1,7 @@
 """Setting up: opens everything one trial needs, writes down its spec, and closes in reverse order.
 
-run.json says of a trial its versions, seed, limits, and a digest of everything that was run. What the brokers and
-Toxiproxy logged meanwhile is kept in the run folder (bounded).
+run.json says of a trial its host, versions, commits, seed, limits, and a digest of everything that was run. What the
+brokers and Toxiproxy logged meanwhile is kept in the run folder (bounded).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import consumer_files
 from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.progress import GroupWatch, Progress
+from kafka_trial.trial.provenance import provenance
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
@@ -86,11 +87,11 @@ def _opened(
     child_processes = stack.enter_context(ChildProcesses("trial"))
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-    trial_spec = _with_consumer_built(trial_spec, folder)
+    kept_in, trial_spec = trial_spec.consumer.folder, _with_consumer_built(trial_spec, folder)
     if trial_spec.consumer.image is not None and (network := cluster.container_network) is not None:
         network.images[trial_spec.consumer.image] = require_image(network.client, trial_spec.consumer.image)
     payload = trial_spec.payload if trial_spec.payload == OURS else keep_payload(trial_spec.payload, folder.payload)
-    _write_trial_spec(trial_spec, cluster, folder)
+    _write_trial_spec(trial_spec, cluster, folder, kept_in)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     if trial_spec.plan.cuts:
         stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
@@ -204,8 +205,9 @@ def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
     return replace(trial_spec, consumer=replace(consumer, path=build_consumer_folder(consumer.path, folder.consumer)))
 
 
-def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
-    metadata = run_metadata(
+def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, kept_in: Path) -> None:
+    """Writes what was asked and what it runs on; `kept_in` is where the consumer's team keeps its files."""
+    metadata = provenance(kept_in, run=folder.path) | run_metadata(
         seed=trial_spec.seed,
         kafka_version=trial_spec.kafka_version,
         consumer_file=trial_spec.consumer.path,
