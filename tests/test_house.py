@@ -65,7 +65,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"errors", "scenario", "consumers.patched_consumer", "nemesis.cut_scenarios"},
     "plugins": {"errors", "registry", "invariants", "nemesis"},
     "judge": {"plugins", "errors", "claim", "history", "process", "invariants", "cluster.spark_java"},
-    "verdict": {"errors", "claim", "scenario", "history", "invariants", "judge", "witness.samplers"},
+    "verdict": {
+        "errors",
+        "claim",
+        "scenario",
+        "history",
+        "invariants",
+        "judge",
+        "witness.samplers",
+        "kafka_protocol.primitives",
+    },
     "report": {
         *("errors", "claim", "history", "invariants", "verdict"),
         *("judge.cache", "judge.line_index", "judge.consumer_settings"),

@@ -8,7 +8,7 @@ group, so that nothing here grows with time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,13 @@ WHAT = {"group": "group", "member_assignment": "member"}
 TOMBSTONES = {2: "group gone", 8: "member gone"}  # by the type of the record
 
 
-def membership_of(body: Mapping[str, Any], *, source: int, member_id: int) -> Membership | None:
-    """Returns what a group record tells; None where it tells nothing of it, or has no place."""
+def membership_of(
+    body: Mapping[str, Any], *, source: int, member_id: int, number_of: Callable[[str], int]
+) -> Membership | None:
+    """Returns what a group record tells; None where it tells nothing of it, or has no place.
+
+    `number_of` numbers the member ids that it lists.
+    """
     kind, record_type, place = str(body.get("kind")), _number(body, "record_type"), _number(body, "log_offset")
     what = WHAT.get(kind) or TOMBSTONES.get(-1 if record_type is None else record_type)
     of_member = what in ("member", "member gone")
@@ -36,18 +41,27 @@ def membership_of(body: Mapping[str, Any], *, source: int, member_id: int) -> Me
         what=what,
         member_id=member_id if of_member else -1,
         epoch=-1 if epoch is None else epoch,
-        members=_listed(body) if what == "group" else None,
+        members=_how_many(body) if what == "group" else None,
         wall_ns=_number(body, "source_wall_ns"),
         time_ns=body["time_ns"],
         source=source,
         seq=body["seq"],
+        listed=_listed(body, number_of) if what == "group" else None,
     )
 
 
-def _listed(body: Mapping[str, Any]) -> int | None:
+def _how_many(body: Mapping[str, Any]) -> int | None:
     """Returns how many members a classic record lists; None where it says nothing of them or of what they have."""
     members, entries = body.get("members"), body.get("entries")
     return len(members) if isinstance(members, list) and isinstance(entries, list) else None
+
+
+def _listed(body: Mapping[str, Any], number_of: Callable[[str], int]) -> tuple[int, ...] | None:
+    """Returns the member ids that a classic record lists; None where it does not say all of them."""
+    members = body.get("members")
+    names = [one.get("member_id") for one in members if isinstance(one, Mapping)] if isinstance(members, list) else []
+    told = isinstance(members, list) and len(names) == len(members) and all(isinstance(name, str) for name in names)
+    return tuple(sorted(number_of(str(name)) for name in names)) if told else None
 
 
 def _number(body: Mapping[str, Any], name: str) -> int | None:

@@ -272,7 +272,7 @@ def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
         return
     name = body.get("member_id")
     number = builder.member_id(name) if isinstance(name, str) else -1
-    found = membership_of(body, source=source, member_id=number)
+    found = membership_of(body, source=source, member_id=number, number_of=builder.member_id)
     if found is not None:
         builder.memberships.append(found)
 
