@@ -66,13 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plugins": {"errors", "registry", "invariants", "nemesis"},
     "judge": {"plugins", "errors", "claim", "history", "process", "invariants", "cluster.spark_java"},
     "verdict": {
-        "errors",
-        "claim",
-        "scenario",
-        "history",
-        "invariants",
-        "judge",
-        "witness.samplers",
+        *("errors", "claim", "scenario", "history", "invariants", "judge", "witness.samplers"),
         "kafka_protocol.primitives",
     },
     "report": {

@@ -1,8 +1,9 @@
 """Group presence: which members of a trial were in their group, and from when to when, by the brokers' word alone.
 
-The offsets log says which member ids a group has, from each of its records on. The request log says in whose lane an id
-was seen, and when its last request was granted that only a member is granted. Both together say it of a member, whatever
-it prints: an id that is still listed may be that of a process that is dead, or asleep, until its session expires.
+The offsets log says which member ids a group has, from each of its records on. The request log says in whose lane an
+id was seen, and when its last request was granted that only a member is granted. Both together say it of a member,
+whatever it prints: an id that is still listed may be that of a process that is dead or asleep, until its session
+expires.
 """
 
 from __future__ import annotations

@@ -132,12 +132,9 @@ def returns(trial_context: TrialContext, *, until_ns: int) -> Iterator[Return]:
         hit = _on(trial_context, last)
         if any(window.healed_ns is None for window in hit):
             continue
-        moments = (
-            [(last.started_ns, "was started again")] if last is not min(own, key=lambda one: one.started_ns) else []
-        )
-        moments += [
-            (window.healed_ns or 0, _healing(window)) for window in hit if window.kind not in KILLING | STOPPING
-        ]
+        again = any(one.started_ns < last.started_ns for one in own)
+        moments = [(last.started_ns, "was started again")] if again else []
+        moments += [(one.healed_ns or 0, _healing(one)) for one in hit if one.kind not in KILLING | STOPPING]
         if moments:
             yield Return(number, last, *max(moments))
 
