@@ -84,6 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
         *("invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
+        *("invariants.group_presence", "invariants.rejoining"),
         *(
             "kafka_protocol.offsets_records",
             "consumers",

@@ -9,8 +9,9 @@ expires.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def presences(trial_context: TrialContext) -> tuple[Presence, ...]:
     """Returns the member ids that were seen in the lane of a member, with when they were in the group."""
     spans = [one for one in trial_context.member_spans if one.lane in trial_context.lanes]
     granted_ns = _times(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in spans])
-    listed = _listed(trial_context)
+    listed = _stays(trial_context)
     return tuple(
         Presence(trial_context.lanes[one.lane], (*listed[one.member_id], *listed[ANYBODY]), at_ns)
         for one, at_ns in zip(spans, granted_ns, strict=True)
@@ -52,7 +53,7 @@ def presences(trial_context: TrialContext) -> tuple[Presence, ...]:
 ANYBODY = -1  # who is in a group whose records do not say who
 
 
-def _listed(trial_context: TrialContext) -> Mapping[int, list[Span]]:
+def _stays(trial_context: TrialContext) -> Mapping[int, list[Span]]:
     """Returns from when to when each member id was in the group; of ANYBODY while nobody can tell who was."""
     records = trial_context.memberships
     times = _times(trial_context, [(one.wall_ns, one.time_ns) for one in records])
@@ -89,3 +90,54 @@ def _times(trial_context: TrialContext, moments: Sequence[tuple[int | None, int]
     walls = np.array([NONE if wall is None else wall for wall, _ in moments], np.int64)
     read_ns = np.array([time_ns for _, time_ns in moments], np.int64)
     return [int(at_ns) for at_ns in np.minimum(monotonic(trial_context, walls, read_ns), read_ns)]
+
+
+WHAT = {"group": "group", "member_assignment": "member"}
+TOMBSTONES = {2: "group gone", 8: "member gone"}  # by the type of the record
+
+
+def membership_of(
+    body: Mapping[str, Any], *, source: int, member_id: int, number_of: Callable[[str], int]
+) -> Membership | None:
+    """Returns what a group record tells; None where it tells nothing of it, or has no place.
+
+    `number_of` numbers the member ids that it lists.
+    """
+    kind, record_type, place = str(body.get("kind")), _number(body, "record_type"), _number(body, "log_offset")
+    what = WHAT.get(kind) or TOMBSTONES.get(-1 if record_type is None else record_type)
+    of_member = what in ("member", "member gone")
+    if what is None or place is None or (of_member and member_id < 0):
+        return None
+    epoch = _number(body, "epoch")
+    return Membership(
+        place=place,
+        what=what,
+        member_id=member_id if of_member else -1,
+        epoch=-1 if epoch is None else epoch,
+        members=_how_many(body) if what == "group" else None,
+        wall_ns=_number(body, "source_wall_ns"),
+        time_ns=body["time_ns"],
+        source=source,
+        seq=body["seq"],
+        listed=_listed(body, number_of) if what == "group" else None,
+    )
+
+
+def _how_many(body: Mapping[str, Any]) -> int | None:
+    """Returns how many members a classic record lists; None where it says nothing of them or of what they have."""
+    members, entries = body.get("members"), body.get("entries")
+    return len(members) if isinstance(members, list) and isinstance(entries, list) else None
+
+
+def _listed(body: Mapping[str, Any], number_of: Callable[[str], int]) -> tuple[int, ...] | None:
+    """Returns the member ids that a classic record lists; None where it does not say all of them."""
+    members = body.get("members")
+    names = [one.get("member_id") for one in members if isinstance(one, Mapping)] if isinstance(members, list) else []
+    told = isinstance(members, list) and len(names) == len(members) and all(isinstance(name, str) for name in names)
+    return tuple(sorted(number_of(str(name)) for name in names)) if told else None
+
+
+def _number(body: Mapping[str, Any], name: str) -> int | None:
+    value = body.get(name)
+    fits = isinstance(value, int) and not isinstance(value, bool) and -(2**62) < value < 2**62
+    return value if fits else None

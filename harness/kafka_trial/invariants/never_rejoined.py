@@ -12,7 +12,7 @@ from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, Ints
-from kafka_trial.invariants.rejoining import Awaited, allowance_s, awaited
+from kafka_trial.invariants.rejoining import Awaited, allowance_s, awaited, overdue_s
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import GroupAnswer, Membership, TrialContext
 from kafka_trial.invariants.undecided import Undecided
@@ -84,11 +84,12 @@ def never_rejoined(group: Group) -> Findings:
 
 def _why_undecided(group: Group, one: Awaited) -> str | None:
     """Returns why nobody can tell that a member never got back; None where it had the time."""
-    late_s = (group.snapshot_ns - one.due_ns) / SECOND_NS
-    if late_s < 0:
+    if group.snapshot_ns < one.due_ns:
         return Undecided.REJOIN_SHORT.format(within=one.within)
-    allowed_s = allowance_s(group.trial_context, one.back, until_ns=group.snapshot_ns)
-    return Undecided.REJOIN_BUSY.format(within=one.within, more=allowed_s) if late_s < allowed_s else None
+    if overdue_s(group.trial_context, one, until_ns=group.snapshot_ns) >= 0:
+        return None
+    more_s = allowance_s(group.trial_context, one.back, until_ns=group.snapshot_ns)
+    return Undecided.REJOIN_BUSY.format(within=one.within, more=more_s)
 
 
 def _asked(trial_context: TrialContext, one: Awaited, *, until_ns: int) -> list[GroupAnswer]:

@@ -109,6 +109,12 @@ def awaited(trial_context: TrialContext, *, until_ns: int) -> list[Awaited]:
     ]
 
 
+def overdue_s(trial_context: TrialContext, one: Awaited, *, until_ns: int) -> float:
+    """Returns how long before then a member had to be back at the latest, whatever the machine did; below 0: how much
+    of that time is left."""
+    return (until_ns - one.due_ns) / SECOND_NS - allowance_s(trial_context, one.back, until_ns=until_ns)
+
+
 def allowance_s(trial_context: TrialContext, back: Return, *, until_ns: int) -> float:
     """Returns how much longer than its bound a member may take: as long as the machine was busier than at the start, or
     stood still, since it returned."""
