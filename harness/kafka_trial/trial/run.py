@@ -77,8 +77,8 @@ def steady(environment: TrialEnvironment) -> None:
 
 def faults(environment: TrialEnvironment) -> None:
     """Plays the schedule against the running group; the load goes on, unless it is to go quiet."""
-    scenario = environment.trial_spec.scenario
-    environment.phase("faults", f"{len(scenario.schedule)} planned" if scenario.schedule else "none planned")
+    scenario, planned = environment.trial_spec.scenario, environment.trial_spec.plan.faults
+    environment.phase("faults", f"{len(planned)} planned" if planned else "none planned")
     began = environment.clock_s()
     with environment.bursts(scenario.load.bursts), environment.quiet_after(scenario.load.quiet_after_s):
         environment.play_schedule()
