@@ -17,36 +17,44 @@ import numpy as np
 
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NEVER, NONE
-from kafka_trial.invariants.trial_context import Membership, TrialContext
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, Membership, TrialContext
 
 Span = tuple[int, int]  # from when to when; NEVER: to the end
 
 
 @dataclass(frozen=True)
 class Presence:
-    """One member id of a member: when it was listed in the group, and when its last granted request was begun."""
+    """One member id of a member: when it was listed in the group, and when the first and the last request began that
+    it was granted."""
 
     member: int
     listed: tuple[Span, ...]
-    granted_ns: int
+    first_ns: int
+    last_ns: int
 
     def listed_at(self, at_ns: int) -> bool:
         """Tells whether the group had it at that time."""
         return any(begin <= at_ns < end for begin, end in self.listed)
 
     def present_between(self, at_ns: int, until_ns: int) -> bool:
-        """Tells whether the group had it in that time, and granted it something since then."""
-        return self.granted_ns >= at_ns and any(begin <= until_ns and end > at_ns for begin, end in self.listed)
+        """Tells whether the group had it in that time, and granted it something that it asked then."""
+        asked = self.asked_since(at_ns)
+        return asked and any(begin <= until_ns and end > at_ns for begin, end in self.listed)
+
+    def asked_since(self, at_ns: int) -> bool:
+        """Tells whether it was granted anything that it asked then or later; of a new id as clocks tell that."""
+        return self.last_ns >= at_ns or self.first_ns >= at_ns - LOG_TOLERANCE_NS
 
 
 def presences(trial_context: TrialContext) -> tuple[Presence, ...]:
     """Returns the member ids that were seen in the lane of a member, with when they were in the group."""
     spans = [one for one in trial_context.member_spans if one.lane in trial_context.lanes]
-    granted_ns = _times(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in spans])
+    first_ns = _times(trial_context, [(one.first_wall_ns, one.first_time_ns) for one in spans])
+    last_ns = _times(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in spans])
     listed = _stays(trial_context)
     return tuple(
-        Presence(trial_context.lanes[one.lane], (*listed[one.member_id], *listed[ANYBODY]), at_ns)
-        for one, at_ns in zip(spans, granted_ns, strict=True)
+        Presence(trial_context.lanes[one.lane], (*listed[one.member_id], *listed[ANYBODY]), first, last)
+        for one, first, last in zip(spans, first_ns, last_ns, strict=True)
     )
 
 

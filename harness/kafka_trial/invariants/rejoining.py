@@ -101,7 +101,7 @@ def awaited(trial_context: TrialContext, *, until_ns: int) -> list[Awaited]:
             due_ns=max(one.at_ns + int(bound.seconds * SECOND_NS), held_ns),
             within=f"{bound.seconds:.1f} s ({bound.words})",
             listed=any(
-                seen.listed_at(until_ns) and seen.granted_ns >= one.incarnation.started_ns
+                seen.listed_at(until_ns) and seen.asked_since(one.incarnation.started_ns)
                 for seen in _of(present, one.member)
             ),
         )

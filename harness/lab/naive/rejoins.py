@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FOREVER = float("inf")
 SECOND_NS = 1_000_000_000
 GRANTS = ("JOINGROUP", "SYNCGROUP", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "OFFSETCOMMIT", "TXNOFFSETCOMMIT")
+LOG_TOLERANCE_NS = 50_000_000  # between request log and the times of processes
 SOMEBODY = "somebody"  # in a group whose record does not say whom it lists
 ENDS_IT = ("kill", "crash-point", "terminate", "restart", "leave")
 KEEPS_IT = ("join", "leader-move", "partitions-added", "records-deleted")
@@ -37,10 +38,10 @@ def never_rejoined(trial: Trial) -> Iterator[Found | None]:
         at_ns = _returned_ns(trial, processes, last, until_ns)
         if at_ns is None or not _was_in(trial, lists, processes, last):
             continue
-        ids = {i: at for i in _ids_of(trial, name) if (at := granted_ns(trial, name, i)) > 0}
-        if any(at >= at_ns and _listed_in(lists, i, at_ns, until_ns) for i, at in ids.items()):
+        ids = {i: asked for i in _ids_of(trial, name) if (asked := granted_ns(trial, name, i))}
+        if any(_asked_since(asked, at_ns) and _listed_in(lists, i, at_ns, until_ns) for i, asked in ids.items()):
             continue
-        if any(at >= last.time_ns and _listed_at(lists, i, until_ns) for i, at in ids.items()):
+        if any(_asked_since(asked, last.time_ns) and _listed_at(lists, i, until_ns) for i, asked in ids.items()):
             continue
         late_ns = until_ns - max([at_ns + bound_ns(trial, lists), *(end for end, _ in trial.lost_sessions.values())])
         allowed_ns = slowdown.waited_more_ns(trial, at_ns) + _stood_still_ns(trial, at_ns, until_ns)
@@ -76,9 +77,9 @@ def listed(trial: Trial) -> dict[str, list[Span]]:
     return spans
 
 
-def granted_ns(trial: Trial, member: str, member_id: str) -> float:
-    """When the last request of a member id began that only a member is granted, in the lane of a member; 0: none."""
-    begun = [
+def granted_ns(trial: Trial, member: str, member_id: str) -> list[int]:
+    """When the requests of a member id began that only a member is granted, in the lane of a member."""
+    return [
         min(trial.mono_ns(e.source_wall_ns, e.time_ns), e.time_ns) - int((e.details.get("duration_ms") or 0) * 1e6)
         for e in trial.requests
         if trial.lane_member(e) == member
@@ -87,7 +88,11 @@ def granted_ns(trial: Trial, member: str, member_id: str) -> float:
         and not e.details.get("error")
         and (e.details.get("epoch") is None or e.details["epoch"] >= 0)
     ]
-    return max(begun, default=0)
+
+
+def _asked_since(begun_ns: list[int], at_ns: float) -> bool:
+    """A request then or later; the first of an id may seem to be a little earlier."""
+    return max(begun_ns) >= at_ns or min(begun_ns) >= at_ns - LOG_TOLERANCE_NS
 
 
 def bound_ns(trial: Trial, lists: dict[str, list[Span]]) -> float:
@@ -122,7 +127,7 @@ def _faults_on(trial: Trial, process: Event) -> Iterator[Event]:
 
 def _was_in(trial: Trial, lists: dict[str, list[Span]], processes: list[Event], last: Event) -> bool:
     """It had been in the group: ever, of a further process; when a fault hit it, of the only one."""
-    ids = [i for i in _ids_of(trial, str(last.member)) if granted_ns(trial, str(last.member), i) > 0]
+    ids = [i for i in _ids_of(trial, str(last.member)) if granted_ns(trial, str(last.member), i)]
     first_ns = min(e.time_ns for e in trial.of_kind("started") if e.member == last.member)
     if last.time_ns > first_ns and any(_spans(lists, i) for i in ids):
         return True
