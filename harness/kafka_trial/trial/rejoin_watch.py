@@ -14,7 +14,7 @@ from kafka_trial.history.event import Event
 from kafka_trial.invariants.group_presence import membership_of
 from kafka_trial.invariants.trial_context import Incarnation, Membership, MemberSpan
 
-GRANTS: Final = frozenset(
+MEMBERS_ONLY: Final = frozenset(
     {"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT"}
 )
 
@@ -81,7 +81,7 @@ def _request(seen: PresenceCollector, event: Event) -> None:
     """Keeps when the first and the last request of a member id began that only a member is granted."""
     about = event.details
     lane, member_id, epoch = (about.get(name) for name in ("lane", "member_id", "epoch"))
-    granted = about.get("api") in GRANTS and not about.get("error") and (epoch is None or epoch >= 0)
+    granted = about.get("api") in MEMBERS_ONLY and not about.get("error") and (epoch is None or epoch >= 0)
     if not granted or about.get("group") != seen.group or lane is None or not member_id:
         return
     took_ns = int((about.get("duration_ms") or 0) * 1_000_000)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FOREVER = float("inf")
 SECOND_NS = 1_000_000_000
-GRANTS = ("JOINGROUP", "SYNCGROUP", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "OFFSETCOMMIT", "TXNOFFSETCOMMIT")
+MEMBERS_ONLY = ("JOINGROUP", "SYNCGROUP", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "OFFSETCOMMIT", "TXNOFFSETCOMMIT")
 LOG_TOLERANCE_NS = 50_000_000  # between request log and the times of processes
 SOMEBODY = "somebody"  # in a group whose record does not say whom it lists
 ENDS_IT = ("kill", "crash-point", "terminate", "restart", "leave")
@@ -84,7 +84,7 @@ def granted_ns(trial: Trial, member: str, member_id: str) -> list[int]:
         for e in trial.requests
         if trial.lane_member(e) == member
         and e.details.get("member_id") == member_id
-        and str(e.details["api"]).upper().replace("_", "") in GRANTS
+        and str(e.details["api"]).upper().replace("_", "") in MEMBERS_ONLY
         and not e.details.get("error")
         and (e.details.get("epoch") is None or e.details["epoch"] >= 0)
     ]
