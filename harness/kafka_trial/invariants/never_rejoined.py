@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NONE, Ints
+from kafka_trial.invariants.kernels import Ints
 from kafka_trial.invariants.rejoining import Awaited, allowance_s, awaited, overdue_s
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import GroupAnswer, Membership, TrialContext
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.wall_clock import done_ns
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -97,8 +97,7 @@ def _asked(trial_context: TrialContext, one: Awaited, *, until_ns: int) -> list[
     own = [
         answer for answer in trial_context.group_answers if answer.member == one.back.member and answer.api in ASKING
     ]
-    walls = np.array([NONE if answer.wall_ns is None else answer.wall_ns for answer in own], np.int64)
-    times = monotonic(trial_context, walls, np.array([answer.time_ns for answer in own], np.int64)).tolist()
+    times = done_ns(trial_context, [(answer.wall_ns, answer.time_ns) for answer in own])
     since = [(at_ns, answer) for at_ns, answer in zip(times, own, strict=True) if one.back.at_ns <= at_ns <= until_ns]
     return [answer for _, answer in sorted(since, key=lambda pair: pair[0])]
 
