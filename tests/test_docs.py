@@ -18,7 +18,7 @@ import pytest
 from kafka_trial.claim import CHOICES, Claim
 from kafka_trial.consumers import spec, spec_toml, wire
 from kafka_trial.consumers.spec import OF_THIS_MACHINE, PLACEHOLDERS
-from kafka_trial.nemesis.fault import list_faults
+from kafka_trial.nemesis.fault import EACH_MEMBER, list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, Limits, Load, Scenario, Step, Topic
@@ -91,7 +91,7 @@ def test_every_placeholder_role_and_line_is_there() -> None:
     placeholders = [row[0].strip("{}") for row in _table(CONSUMER_TOML, "Placeholders")]
     roles = [row[0] for row in _table(SCENARIOS, "Roles")]
     lines = {row[0] for row in _table(CONSUMERS, 'Lines (`events = "jsonl"`)')}
-    assert (sorted(placeholders), sorted(roles)) == (sorted([*PLACEHOLDERS, "address"]), sorted(ROLES))
+    assert (sorted(placeholders), sorted(roles)) == (sorted([*PLACEHOLDERS, "address"]), sorted([*ROLES, EACH_MEMBER]))
     assert lines | {"record_data", "records_consumed", "shutdown_requested"} == set(wire.DIALECTS["jsonl"])
     assert [outcome for outcome in wire.OUTCOMES if f'`"{outcome}"`' not in CONSUMERS] == []
 

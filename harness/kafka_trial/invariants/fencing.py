@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.clients import known_clients, members_at
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -36,6 +35,7 @@ from kafka_trial.invariants.request_logs import COMMITS, FENCING, timed_fetches
 from kafka_trial.invariants.response_delivery import received_ns
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

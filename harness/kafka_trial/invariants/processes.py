@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, never
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
 from kafka_trial.invariants.liveness_bounds import UNANSWERED, fault_ends_ns
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group

@@ -45,6 +45,7 @@ class Settings:
     stdout: str = "lines"
     request_timeout_s: float | None = None
     handler_max_s: float | None = None
+    ready_within_s: float = 60.0
     declared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -194,7 +195,8 @@ class Membership:
     """One group record of the offsets log, as far as it tells of epochs and of who is in the group.
 
     `what`: "group" (classic: `epoch` is the generation of all), "member" (KIP-848: the epoch of `member_id`), or
-    "group gone", "member gone" (tombstones). `members`: how many a classic record lists; None: it does not say.
+    "group gone", "member gone" (tombstones). `members`: how many a classic record lists; None: it does not say, or
+    nobody can read what they have. `listed`: which member ids it lists, whatever they have.
     """
 
     place: int
@@ -206,6 +208,7 @@ class Membership:
     time_ns: int
     source: int
     seq: int
+    listed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ class Undecided(StrEnum):
     )
     READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
     DRAIN_SHORT = "not converged, but the drain was shorter than {what}"
+    REJOIN_SHORT = "a member was not back in its group, but the trial ended before it had to be: it had {within}"
+    REJOIN_BUSY = (
+        "a busy machine may explain that a member was not back in its group: it had {within}, and the machine was "
+        "busier than at the start, or stood still, for {more:.1f} s"
+    )
     SLOW_MACHINE = (
         "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before "
         "the faults, and the group and they waited {waited:.1f} s longer for a processor: {what}, and {more:.1f} s"

@@ -219,7 +219,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
-            "memberships": tuple(Membership(**one) for one in plain["memberships"]),
+            "memberships": tuple(_membership(one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
@@ -246,6 +246,10 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             },
         }
     )
+
+
+def _membership(plain: Mapping[str, Any]) -> Membership:
+    return Membership(**dict(plain) | {"listed": None if plain["listed"] is None else tuple(plain["listed"])})
 
 
 def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, MOVED_KEYS, SENDS
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Known
 from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.invariants.wall_clock import monotonic
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of

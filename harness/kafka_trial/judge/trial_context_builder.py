@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_trial.invariants.group_presence import membership_of
 from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.history_names import HistoryNames
-from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector, membership_of
+from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector
 from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_timeouts
 from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
@@ -273,7 +274,7 @@ def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
         return
     name = body.get("member_id")
     number = builder.member_id(name) if isinstance(name, str) else -1
-    found = membership_of(body, source=source, member_id=number)
+    found = membership_of(body, source=source, member_id=number, number_of=builder.member_id)
     if found is not None:
         builder.memberships.append(found)
 

@@ -75,6 +75,7 @@ class FaultSpec:
 
 
 SCOPES = ("members", "brokers")
+EACH_MEMBER = "each-member"  # a target wherever `member` is one: all members, one after the other (`schedule.py`)
 _REGISTRY: dict[str, FaultSpec] = {}
 
 
@@ -143,8 +144,9 @@ def step_problems(fault_name: str, target: str, options: Mapping[str, Any]) -> l
     spec = faults[fault_name]
     role, _, index = target.partition(":")
     problems = []
-    if role not in spec.targets:
-        problems.append(unknown_name(f"target of {fault_name}", role, spec.targets))
+    targets = (*spec.targets, EACH_MEMBER) if "member" in spec.targets else spec.targets
+    if role not in targets:
+        problems.append(unknown_name(f"target of {fault_name}", role, targets))
     elif index and not (index.isdecimal() and role in ("member", "leader")):
         problems.append(f"target {target!r}: only member:<index> and leader:<partition> take a number")
     problems += [

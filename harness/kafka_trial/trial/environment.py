@@ -46,6 +46,7 @@ CONTROL_WITHIN_S = 20.0
 SETTLED_S = 1.0
 SETTLED_INTERVALS = 1.1  # of its commits: whoever commits by a clock has committed once more
 FED_WITHIN_S = 15.0
+REJOIN_MARGIN_S = 2.0  # the judge counts until the snapshot, and with a sample more of who waited for a processor
 LOST_WITHIN_S = 1.0  # a connection breaks before the end of what held it is told
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
@@ -297,6 +298,27 @@ class TrialEnvironment:
             if drain_watch.over(lag, unhandled, now_s=now_s) or idle:
                 return
             pause(0.1)
+
+    def wait_rejoined(self, *, at_most_s: float) -> None:
+        """Waits until every member that a fault put out of its group is back in it, or its time for that is up: of the
+        whole drain at most so long. Nobody is waited for where all are back."""
+
+        def away() -> list[str]:
+            self._expect_witnesses()
+            return self.watch.update().awaited_members(now_ns=time.monotonic_ns(), margin_s=REJOIN_MARGIN_S)
+
+        def back() -> bool:
+            if names := away():
+                self.console.progress(f"until {', '.join(names)} is back in the group", left_s=None)
+            return not names
+
+        drained_s = time.monotonic() - self.watch.update().phases["drain"] / 1e9
+        with suppress(WaitTimeout):  # the judge says that it was too short
+            if away():
+                wait_until(
+                    back, within_s=max(0.0, at_most_s - drained_s), what="all members back in their group", every_s=0.1
+                )
+                pause(SETTLED_S)
 
     def note_few_handled(self) -> None:
         """Writes down what a member wrote last, where too little was handled for a verdict: it may say why."""

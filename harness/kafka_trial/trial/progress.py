@@ -29,7 +29,9 @@ from kafka_trial.invariants.liveness_bounds import (
     timing_of,
     with_faults,
 )
+from kafka_trial.invariants.rejoining import awaited, overdue_s
 from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
+from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 
 @dataclass
@@ -214,6 +216,7 @@ class GroupWatch:
 
     def __post_init__(self) -> None:
         self._followers = [Follower(self.history, pattern) for pattern in SOURCES]
+        self._presence = PresenceCollector(self.group)
 
     def update(self) -> GroupWatch:
         """Reads what was appended since the last look."""
@@ -252,6 +255,14 @@ class GroupWatch:
         costly = expiries(about, timing_of(self._settings(), declared=self._declared()))
         return max((window.injected_ns for window in about.windows if window.number in costly), default=0)
 
+    def awaited_members(self, *, now_ns: int, margin_s: float = 0.0) -> list[str]:
+        """Returns the members that a fault put out of the group, that are not back, and that may still come back: their
+        time, and `margin_s`, are not over."""
+        about = self._trial_context()
+        about = replace(about, **self._presence.trial_context(about.members))
+        still = [one for one in awaited(about, until_ns=now_ns) if overdue_s(about, one, until_ns=now_ns) < margin_s]
+        return [about.members[one.back.member] for one in still]
+
     @property
     def members_before(self) -> int | None:
         """How many members the group had when the faults began; None where nobody was seen in it."""
@@ -281,6 +292,7 @@ class GroupWatch:
             converge_within_s=spec.claim.converge_within_s,
             request_timeout_s=kafka.request_timeout_s,
             handler_max_s=spec.evidence.handler_max_s,
+            ready_within_s=spec.ready.within_s,
         )
 
     def _declared(self) -> DeclaredTimeouts:
@@ -315,6 +327,7 @@ class GroupWatch:
         )
 
     def _take(self, event: Event) -> None:
+        self._presence.take(event)
         if event.kind == "phase":
             self.phases[str(event.details["phase"])] = event.time_ns
         elif event.kind == "calibrated":

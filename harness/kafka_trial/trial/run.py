@@ -77,8 +77,8 @@ def steady(environment: TrialEnvironment) -> None:
 
 def faults(environment: TrialEnvironment) -> None:
     """Plays the schedule against the running group; the load goes on, unless it is to go quiet."""
-    scenario = environment.trial_spec.scenario
-    environment.phase("faults", f"{len(scenario.schedule)} planned" if scenario.schedule else "none planned")
+    scenario, planned = environment.trial_spec.scenario, environment.trial_spec.plan.faults
+    environment.phase("faults", f"{len(planned)} planned" if planned else "none planned")
     began = environment.clock_s()
     with environment.bursts(scenario.load.bursts), environment.quiet_after(scenario.load.quiet_after_s):
         environment.play_schedule()
@@ -97,7 +97,8 @@ def heal(environment: TrialEnvironment) -> None:
 
 
 def drain(environment: TrialEnvironment) -> None:
-    """Waits until every partition has converged and stays so, or until the deadline by which it had to."""
+    """Waits until every partition has converged and stays so, or until the deadline by which it had to; then for
+    members that are not back in their group."""
     ends = environment.ends()
     bound_s = convergence_bound_s(environment.timing(backlog=environment.progress.update().lag(ends)))
     stalled_s = stall_window_s(environment.timing(backlog=0))
@@ -105,6 +106,7 @@ def drain(environment: TrialEnvironment) -> None:
     limits = environment.trial_spec.scenario.limits  # cut short by them, lateness is left undecided
     environment.phase("drain", drain_told(bound_s, limits))
     environment.wait_converged(ends, within_s=window_s, at_most_s=limits.drain_s, stalled_s=stalled_s)
+    environment.wait_rejoined(at_most_s=limits.drain_s)
     environment.note_few_handled()
 
 

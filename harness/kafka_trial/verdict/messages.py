@@ -7,11 +7,12 @@ are cut and made printable here. So are other words of others in a verdict: on o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.invariant import find_invariant
+from kafka_trial.kafka_protocol.primitives import error_name
 
 # verdict.json holds no paths: of an absolute one only the last name is kept.
 PATH = re.compile(r"(?:(?<=\s)|^|(?<=['\"(=]))/(?:[^\s/'\"()]+/)+([^\s/'\"()]*)")
@@ -25,28 +26,6 @@ def plain(message: object) -> str:
 
 
 VALUE_MAX = 80
-
-# How brokers refuse commits and fetches; any other error is told by its number.
-REFUSALS = {
-    1: "OFFSET_OUT_OF_RANGE",
-    2: "CORRUPT_MESSAGE",
-    3: "UNKNOWN_TOPIC_OR_PARTITION",
-    6: "NOT_LEADER_OR_FOLLOWER",
-    14: "COORDINATOR_LOAD_IN_PROGRESS",
-    15: "COORDINATOR_NOT_AVAILABLE",
-    16: "NOT_COORDINATOR",
-    22: "ILLEGAL_GENERATION",
-    25: "UNKNOWN_MEMBER_ID",
-    27: "REBALANCE_IN_PROGRESS",
-    29: "TOPIC_AUTHORIZATION_FAILED",
-    56: "KAFKA_STORAGE_ERROR",
-    74: "FENCED_LEADER_EPOCH",
-    75: "UNKNOWN_LEADER_EPOCH",
-    78: "OFFSET_NOT_AVAILABLE",
-    82: "FENCED_INSTANCE_ID",
-    110: "FENCED_MEMBER_EPOCH",
-    113: "STALE_MEMBER_EPOCH",
-}
 
 
 def message(anomaly: str, instance: Anomaly) -> str:
@@ -76,6 +55,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
         "last_fetch": _last_fetch(attributes),
+        "answers": _answers(attributes.get("answers")),
         "convergence": "and never did" if after_s is None else f"only after {after_s} s",
     }
 
@@ -85,7 +65,7 @@ def _last_fetch(attributes: Mapping[str, Any]) -> str:
     error, before_s = attributes.get("fetch_error"), attributes.get("fetched_before_s")
     if before_s is None or not str(attributes.get("class")).startswith("fetch"):
         return ""
-    answered = f" was answered {REFUSALS.get(error, 'the error')} ({error})" if error else ""
+    answered = f" was answered {error_name(error)}" if error else ""
     return f": its owner's last fetch{answered}, {before_s} s before the end"
 
 
@@ -93,7 +73,14 @@ def _instead(refused_with: int | None) -> str:
     """Returns what became of a commit that was said to be stored."""
     if refused_with is None:
         return "is not in the offsets log"
-    return f"the broker had refused it, with {REFUSALS.get(refused_with, 'the error')} ({refused_with})"
+    return f"the broker had refused it, with {error_name(refused_with)}"
+
+
+def _answers(counted: Sequence[tuple[str, int, int]] | None) -> str:
+    """Returns what a member asked of its group, how often, and what was answered: (API, error code, how often)."""
+    if not counted:
+        return "none of its requests to join was answered, if it made any"
+    return "of its requests " + ", ".join(f"{count} {api} got {error_name(error)}" for api, error, count in counted)
 
 
 class _Told(dict[str, Any]):

@@ -4,11 +4,11 @@ It imports nothing but the event and the modules beside it, walks lists of event
 compares everything with everything where that is the obvious way to say it. `judge(events, settings)` returns what it
 found, per anomaly.
 
-Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic
-or consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard
-of is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
-(value: of an effect it is the record's), stdout (buffered: lines come when a buffer is full), delivery (the claim's),
-reset (the policy), memory_max_bytes (the claim's).
+Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, ready_within_s
+([ready] within_s), protocol (classic or consumer), progress (kafka, …: where the committed position lives), sink
+(where one is declared, only what it heard of is done), no_effect (the outcomes that it need not hear of), effects
+(state: a later one of the key is enough), body (value: of an effect it is the record's), stdout (buffered: lines come
+when a buffer is full), delivery (the claim's), reset (the policy), memory_max_bytes (the claim's).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
+from lab.naive import rejoins as naive_rejoins
 from lab.naive import responses as naive_responses
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import states as naive_states
@@ -94,6 +95,7 @@ ANOMALIES = (
     "rebalance-storm",
     "crash-loop",
     "unbounded-close",
+    "never-rejoined",
     "memory-over-limit",
     "oom-killed",
     "rogue-reader",
@@ -118,6 +120,7 @@ NEED_SNAPSHOT = (
         "commit-lost",
         "orphan-partition",
         "rogue-reader",
+        "never-rejoined",
     ),
     "hanging-transaction",
 )
@@ -3223,6 +3226,7 @@ GROUP_CHECKS = {
     "rebalance-storm": rebalance_storm,
     "crash-loop": crash_loop,
     "unbounded-close": unbounded_close,
+    "never-rejoined": naive_rejoins.never_rejoined,
     "memory-over-limit": memory_over_limit,
     "oom-killed": oom_killed,
 }
