@@ -36,7 +36,10 @@ B_OF_ONE_LEFT = (
     "B = 11.0 s (a session expiry of 3 s: 3.0 s, a rebalance: 5.0 s, the commit interval: 1.0 s, "
     "twice a backlog of 1 at 1/s: 2.0 s; at least 10 s)"
 )
-W_OF_ALL = "W = 10.0 s (a session expiry of 3 s, a rebalance: 5.0 s, the commit interval: 1.0 s; at least 10 s)"
+W_OF_ALL = (
+    "W = 10.0 s (a session expiry of 3 s, the longest time between two movements: 0.0 s, the commit interval: 1.0 s; "
+    "at least 10 s)"
+)
 LIVENESS = ("false-lag", "stuck-partition", "late-convergence")
 DONE = [assigned("m0"), handled("m0", 0, 1)]
 

@@ -3,6 +3,9 @@
 Judged in two steps. `summaries.py` reduces every slice to one row (inside the pass over the slices). The invariants
 here then look at the rows of all slices at once, because the bound B follows from the backlog of the whole group.
 
+A group is at a standstill once nothing has got further for W and nothing is in hand. What is left then is judged at
+once, whatever B is: the rate of those who are stuck is no measure of the time they need.
+
 B takes the rate at which the group worked before the faults. Where brokers took twice as long for its commits in the
 drain as then, or longer, the machine was slower by their own word; where its threads or theirs waited longer for a
 processor, it was busier by the kernel's. What was late by no more than that is undecided, as long as the group was
@@ -18,7 +21,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, Array, Bools
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
 from kafka_trial.invariants.liveness_bounds import (
     RATE_UNCALIBRATED,
     Timing,
@@ -26,10 +29,12 @@ from kafka_trial.invariants.liveness_bounds import (
     convergence_bound_s,
     cpu_wait_excess_s,
     stall_window_s,
+    standstill_bound_s,
     timing_of,
     window_in_words,
     with_faults,
 )
+from kafka_trial.invariants.pauses import Movements
 from kafka_trial.invariants.stuck_classes import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
@@ -72,9 +77,23 @@ class Group:
 
     @property
     def patience_s(self) -> float:
-        """How long the drain must have been before anything is stuck: W, and B as far as the rate was measured."""
+        """How long the drain must have been before anybody is blamed for what is left: W where the group is at a
+        standstill; else B, as far as the rate was measured, and what the machine was slower or busier."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
-        return max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
+        enough_s = max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
+        return min(enough_s, standstill_bound_s(self.timing)) if self.at_standstill else enough_s
+
+    @property
+    def at_standstill(self) -> bool:
+        """Whether records are left, and nothing will change that: for W no partition has made progress and no fetch has
+        come further, and no record is in hand that its member may still finish before it must poll again."""
+        going_on = self._since("progressed_ns", self.window_s) or self._since("fetched_ns", self.window_s)
+        in_hand = self._since("in_hand_since_ns", self.timing.poll_limit_s)
+        return bool((self.slices["open"] > 0).any()) and not going_on and not in_hand
+
+    def _since(self, instant: str, seconds: float) -> bool:
+        """Returns whether that instant of any partition lies within so many seconds before the snapshot."""
+        return bool((self.slices[instant] >= self.snapshot_ns - int(seconds * SECOND_NS)).any())
 
     @property
     def allowance_s(self) -> float:
@@ -83,8 +102,7 @@ class Group:
         Nothing, where no partition moved any more for W: whatever was left then, nobody was working at it.
         """
         rate, claimed = self.timing.rate_per_s, self.timing.converge_within_s is not None
-        at_work = bool((self.slices["moved_ns"] >= self.snapshot_ns - int(self.window_s * SECOND_NS)).any())
-        if rate is None or claimed or not at_work:
+        if rate is None or claimed or not self._since("moved_ns", self.window_s):
             return 0.0
         slower_s = (self.commit_slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
         return slower_s + self.cpu_wait_s
@@ -107,7 +125,7 @@ class Group:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.machine_stalled(self.drain_ns):
             return Undecided.DELAYED
-        return self.short_reason if self.drained_ns < self.bound_with_allowance_ns else None
+        return self.short_reason if self.drained_ns < self.overdue_ns else None
 
     @property
     def short_reason(self) -> str:
@@ -132,6 +150,14 @@ class Group:
         """B, and how much longer it may have taken: who took longer than that was late for certain."""
         return self.bound_ns + int(self.allowance_s * SECOND_NS)
 
+    @property
+    def overdue_ns(self) -> int:
+        """How long the drain must have been before a partition that has not converged never will: B and more, or less
+        where the group is at a standstill."""
+        if not self.at_standstill:
+            return self.bound_with_allowance_ns
+        return min(self.bound_with_allowance_ns, int(standstill_bound_s(self.timing) * SECOND_NS))
+
     def machine_stalled(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
         delays = self.trial_context.delays
@@ -148,6 +174,7 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
         rate=trial_context.calibrated_rate,
         partitions_added=trial_context.partitions_added,
+        movements=_movements(slices),
     )
     snapshot_ns, drain_ns = snapshot_ns_of(trial_context), trial_context.drain_ns
     return Group(
@@ -160,6 +187,12 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
         commit_slowdown=_commit_slowdown(slices),
         cpu_wait_s=cpu_wait_excess_s(trial_context, snapshot_ns),
     )
+
+
+def _movements(slices: Table) -> Movements:
+    """Returns what all partitions together showed of their pauses."""
+    gap_ns = int(slices["gap_ns"].max(initial=NONE))
+    return Movements(None if gap_ns == NONE else gap_ns / SECOND_NS)
 
 
 def _commit_slowdown(slices: Table) -> float:
@@ -293,7 +326,7 @@ def late_convergence(group: Group) -> Findings:
     due_ns = group.drain_ns + TOLERANCE_NS
     after = apart & ~never & (slices["converged_ns"] > due_ns + group.bound_ns)
     overdue = after & (slices["converged_ns"] > due_ns + group.bound_with_allowance_ns)
-    overdue |= never & (group.drained_ns >= group.bound_with_allowance_ns)
+    overdue |= never & (group.drained_ns >= group.overdue_ns)
     delayed = group.machine_stalled(group.drain_ns)
     late = overdue & np.full(len(after), not delayed)
     found = slices.take(late)
@@ -328,7 +361,8 @@ def _is_false_lag(group: Group) -> Bools:
 def _is_waiting(group: Group) -> Bools:
     """Records are left, and nothing has moved for the length of the window."""
     slices = group.slices
-    still: Bools = slices["moved_ns"] < group.snapshot_ns - int(group.window_s * SECOND_NS)
+    moved_ns = np.maximum(slices["moved_ns"], slices["fetched_ns"])
+    still: Bools = moved_ns < group.snapshot_ns - int(group.window_s * SECOND_NS)
     return still & (slices["open"] > 0)
 
 
