@@ -24,12 +24,13 @@ from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
 from kafka_trial.invariants.liveness_bounds import (
     RATE_UNCALIBRATED,
+    DrainBound,
     Timing,
     bound_in_words,
     convergence_bound_s,
     cpu_wait_excess_s,
+    drain_bound,
     stall_window_s,
-    standstill_bound_s,
     timing_of,
     window_in_words,
     with_faults,
@@ -68,12 +69,17 @@ class Group:
     cpu_wait_s: float = 0.0  # how much longer it waited for a processor in the drain than while its rate was measured
 
     @property
+    def drain_bound(self) -> DrainBound:
+        """The bounds of the drain, as the run reckons them too."""
+        return drain_bound(self.timing)
+
+    @property
     def bound_s(self) -> float:
-        return convergence_bound_s(self.timing)
+        return self.drain_bound.converge_s
 
     @property
     def window_s(self) -> float:
-        return stall_window_s(self.timing)
+        return self.drain_bound.stuck_s
 
     @property
     def patience_s(self) -> float:
@@ -81,7 +87,7 @@ class Group:
         standstill; else B, as far as the rate was measured, and what the machine was slower or busier."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
         enough_s = max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
-        return min(enough_s, standstill_bound_s(self.timing)) if self.at_standstill else enough_s
+        return min(enough_s, self.drain_bound.standstill_s) if self.at_standstill else enough_s
 
     @property
     def at_standstill(self) -> bool:
@@ -156,7 +162,7 @@ class Group:
         where the group is at a standstill."""
         if not self.at_standstill:
             return self.bound_with_allowance_ns
-        return min(self.bound_with_allowance_ns, int(standstill_bound_s(self.timing) * SECOND_NS))
+        return min(self.bound_with_allowance_ns, int(self.drain_bound.standstill_s * SECOND_NS))
 
     def machine_stalled(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""

@@ -157,6 +157,34 @@ def standstill_bound_s(timing: Timing) -> float:
     return max(window_s, after_faults_s) + (timing.metadata_age_s if timing.partitions_added else 0.0)
 
 
+@dataclass(frozen=True)
+class DrainBound:
+    """How long a drain may last, in seconds: B, W, and what a standstill takes; `words` say what B and W follow from.
+
+    The run ends its drain by it and writes it down, the judge reckons it again from the whole history.
+    """
+
+    converge_s: float
+    stuck_s: float
+    standstill_s: float
+    words: str
+
+    @property
+    def longest_s(self) -> float:
+        """After that nothing more is waited for."""
+        return max(self.converge_s, self.stuck_s)
+
+
+def drain_bound(timing: Timing) -> DrainBound:
+    """Returns the bounds of a drain, for the run and for the judge."""
+    return DrainBound(
+        converge_s=convergence_bound_s(timing),
+        stuck_s=stall_window_s(timing),
+        standstill_s=standstill_bound_s(timing),
+        words=f"{bound_in_words(timing)}; {window_in_words(timing)}",
+    )
+
+
 def _pause(timing: Timing) -> Pause:
     return timing.pause or Pause("a rebalance", timing.poll_interval_s)
 

@@ -29,13 +29,12 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines, ownership_epochs
+from kafka_trial.invariants.pauses import TIMES_FURTHER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-TIMES_FURTHER = 2  # of one record: so many deliveries, completions and effects may be of use
 
 
 def movements(batch: Batch, at_ns: int) -> Table:

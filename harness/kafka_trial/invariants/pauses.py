@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TIMES_FURTHER = 2  # of one record: so many deliveries, completions and effects may be of use
 BEATS_UNMOVED = 3  # heartbeats that stand for a pause where nothing moved
 
 
