@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
+from kafka_trial.invariants.group_timeouts import Movements
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
 from kafka_trial.invariants.liveness_bounds import (
@@ -35,7 +36,6 @@ from kafka_trial.invariants.liveness_bounds import (
     window_in_words,
     with_faults,
 )
-from kafka_trial.invariants.pauses import Movements
 from kafka_trial.invariants.stuck_classes import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements, Pause, pause_of
 from kafka_trial.invariants.kernels import NEVER
-from kafka_trial.invariants.pauses import Movements, Pause, pause_of
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings, TrialContext, Window
 
 BOUND_S_MIN = 10.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.invariants.group_timeouts import TIMES_FURTHER
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -29,7 +30,6 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines, ownership_epochs
-from kafka_trial.invariants.pauses import TIMES_FURTHER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.pauses import TIMES_FURTHER, Movements
+from kafka_trial.invariants.group_timeouts import TIMES_FURTHER, Movements
 
 Place = tuple[int, int]  # partition, offset
 SECOND_NS = 1_000_000_000

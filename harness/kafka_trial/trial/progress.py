@@ -19,7 +19,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements
 from kafka_trial.invariants.liveness_bounds import (
     FRESH_MIN,
     HEARTBEATS_A_SESSION,
@@ -29,7 +29,6 @@ from kafka_trial.invariants.liveness_bounds import (
     timing_of,
     with_faults,
 )
-from kafka_trial.invariants.pauses import Movements
 from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
 from kafka_trial.trial.movement_watch import MovementWatch
 
