@@ -269,8 +269,12 @@ def false_lag(group: Group) -> Findings:
 def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
 
-    A group must detect a lost member, rebalance and go on (KIP-62): the window is longer than all of that together.
-    Legal while a drain is shorter than the window or B (undecided), or where the machine itself stood still.
+    A group must detect a lost member, rebalance and go on (KIP-62). The window W is a session, a commit interval and
+    the longest pause that any partition made in this trial, or the longest handler, but no more than the poll interval;
+    where nothing moved at all, three heartbeats. A record that one owner is given for the third time moves nothing.
+    Undecided while the drain is shorter than W. While other partitions get further, or a record is in hand that was
+    given out less than a poll interval ago, the drain must have been as long as B too. Legal where the machine itself
+    stood still.
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
 
@@ -317,7 +321,8 @@ def late_convergence(group: Group) -> Findings:
 
     Whatever broke, a group that is left alone must come back (KIP-62, KIP-848) within a time that follows from its own
     settings. Legal while the drain is shorter than B, or the machine was so much slower or busier
-    in it (undecided both), or where it stood still.
+    in it (undecided both), or where it stood still. A group that moves in circles, in which the same records come for
+    the third time and more and nothing gets further for W, is late without waiting for B.
 
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
 
