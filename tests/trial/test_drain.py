@@ -166,13 +166,13 @@ def test_a_drain_ends_when_nothing_can_change_the_verdict(seen: str, tmp_path: P
     lines, since_s, over = STILL[seen]
     bounds, _ = bounds_of(tmp_path, ago(lines, since_s))
     bounds.began_ns = time.monotonic_ns() - 300 * 10**9
-    assert bounds.stands_still() is over
+    assert bounds.makes_no_progress() is over
 
 
 def test_a_drain_that_has_just_begun_does_not_end(tmp_path: Path) -> None:
     """Whatever stood still before."""
     bounds, _ = bounds_of(tmp_path, ago(FIRST, 100))
-    assert not bounds.stands_still()
+    assert not bounds.makes_no_progress()
 
 
 def test_a_machine_that_stood_still_is_waited_for(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_machine_that_stood_still_is_waited_for(tmp_path: Path) -> None:
     delay = Line("run", "scheduling_delay", {"delay_ns": 800 * MS})
     bounds, _ = bounds_of(tmp_path, ago([*FIRST, after(20), delay], 5))
     bounds.began_ns = time.monotonic_ns() - 300 * 10**9
-    assert not bounds.stands_still()
+    assert not bounds.makes_no_progress()
 
 
 def test_an_effect_that_was_refused_is_none(tmp_path: Path) -> None:

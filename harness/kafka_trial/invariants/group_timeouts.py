@@ -46,7 +46,7 @@ class Movements:
 
 @dataclass(frozen=True)
 class Pause:
-    """The longest pause that is no standstill, and what it follows from."""
+    """The longest pause that a partition may make, and what it follows from."""
 
     name: str
     seconds: float

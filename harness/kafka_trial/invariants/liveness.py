@@ -3,7 +3,7 @@
 Judged in two steps. `summaries.py` reduces every slice to one row (inside the pass over the slices). The invariants
 here then look at the rows of all slices at once, because the bound B follows from the backlog of the whole group.
 
-A group is at a standstill once nothing has got further for W and nothing is in hand. What is left then is judged at
+A group makes no progress once nothing has got further for W and nothing is in hand. What is left then is judged at
 once, whatever B is: the rate of those who are stuck is no measure of the time they need.
 
 B takes the rate at which the group worked before the faults. Where brokers took twice as long for its commits in the
@@ -83,14 +83,14 @@ class Group:
 
     @property
     def patience_s(self) -> float:
-        """How long the drain must have been before anybody is blamed for what is left: W where the group is at a
-        standstill; else B, as far as the rate was measured, and what the machine was slower or busier."""
+        """How long the drain must have been before anybody is blamed for what is left: W where the group makes
+        no progress; else B, as far as the rate was measured, and what the machine was slower or busier."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
         enough_s = max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
-        return min(enough_s, self.drain_bound.standstill_s) if self.at_standstill else enough_s
+        return min(enough_s, self.drain_bound.no_progress_s) if self.makes_no_progress else enough_s
 
     @property
-    def at_standstill(self) -> bool:
+    def makes_no_progress(self) -> bool:
         """Whether records are left, and nothing will change that: for W no partition has made progress and no fetch has
         come further, and no record is in hand that its member may still finish before it must poll again."""
         going_on = self._since("progressed_ns", self.window_s) or self._since("fetched_ns", self.window_s)
@@ -159,10 +159,10 @@ class Group:
     @property
     def overdue_ns(self) -> int:
         """How long the drain must have been before a partition that has not converged never will: B and more, or less
-        where the group is at a standstill."""
-        if not self.at_standstill:
+        where the group makes no progress."""
+        if not self.makes_no_progress:
             return self.bound_with_allowance_ns
-        return min(self.bound_with_allowance_ns, int(self.drain_bound.standstill_s * SECOND_NS))
+        return min(self.bound_with_allowance_ns, int(self.drain_bound.no_progress_s * SECOND_NS))
 
     def machine_stalled(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""

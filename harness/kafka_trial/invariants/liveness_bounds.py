@@ -142,8 +142,8 @@ def window_terms(timing: Timing) -> Mapping[str, float]:
     }
 
 
-def standstill_bound_s(timing: Timing) -> float:
-    """Returns how long a drain must have lasted before a group at a standstill is blamed for what is left.
+def no_progress_bound_s(timing: Timing) -> float:
+    """Returns how long a drain must have lasted before a group that makes no progress is blamed for what is left.
 
     W; and where faults still cost the group something when the drain begins, the rest of that (sessions that have yet
     to expire, answers that never come, partitions that members have yet to hear of) and a pause and a commit after it.
@@ -158,14 +158,15 @@ def standstill_bound_s(timing: Timing) -> float:
 
 @dataclass(frozen=True)
 class DrainBound:
-    """How long a drain may last, in seconds: B, W, and what a standstill takes; `words` say what B and W follow from.
+    """How long a drain may last, in seconds: B, W, and how long a group must
+    have made no progress; `words` say what B and W follow from.
 
     The run ends its drain by it and writes it down, the judge reckons it again from the whole history.
     """
 
     converge_s: float
     stuck_s: float
-    standstill_s: float
+    no_progress_s: float
     words: str
 
     @property
@@ -179,7 +180,7 @@ def drain_bound(timing: Timing) -> DrainBound:
     return DrainBound(
         converge_s=convergence_bound_s(timing),
         stuck_s=stall_window_s(timing),
-        standstill_s=standstill_bound_s(timing),
+        no_progress_s=no_progress_bound_s(timing),
         words=f"{bound_in_words(timing)}; {window_in_words(timing)}",
     )
 

@@ -47,16 +47,16 @@ class DrainBounds:
         """Returns for how long the drain goes on at most, where neither the machine nor a limit says otherwise."""
         return self.reckon().longest_s + MARGIN_S
 
-    def stands_still(self) -> bool:
+    def makes_no_progress(self) -> bool:
         """Tells whether records are left, and nothing can change the verdict on them any more.
 
         As the judge sees it: nothing has got further for W, nothing is in hand that may be finished before its member
-        must poll, and the drain and the time since the machine last stood still are as long as a standstill takes.
+        must poll, and the drain and the time since the machine last stood still are long enough.
         """
         still_s = self._still_s()
         if still_s < self._least_s() or self._in_hand():
             return False
-        return still_s >= self.reckon().standstill_s + MARGIN_S and self.progress.is_left(self.ends)
+        return still_s >= self.reckon().no_progress_s + MARGIN_S and self.progress.is_left(self.ends)
 
     def _still_s(self) -> float:
         """Returns how long ago the drain began, or the group got further last, or the machine stood still."""

@@ -293,8 +293,8 @@ class TrialEnvironment:
         at most so long, where members and brokers wait longer for a processor than they did before.
 
         What was committed past and not handled is waited for only as long as a partition may stand still, `stalled_s`;
-        and where the group stands still with records left, by its `bounds`, nothing is waited for any more. Those are
-        reckoned once more before the time is up: the judge will know what is known then.
+        and where records are left and the group makes no progress, by its `bounds`, nothing is waited for any more.
+        Those are reckoned once more before the time is up: the judge will know what is known then.
         A group that did nothing in the whole trial, and whose `within_s` is cut off by `at_most_s`, so that nobody can
         say that it is late, has as much time for a first record as members have to become ready.
         """
@@ -315,8 +315,8 @@ class TrialEnvironment:
             lag, unhandled = self._behind(ends)
             self.console.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
             idle = now_s >= idle_until_s and not (self.progress.handled_total() or self.progress.committed)
-            stands_still = bounds is not None and bounds.stands_still()
-            if drain_watch.over(lag, unhandled, now_s=now_s) or idle or stands_still:
+            makes_no_progress = bounds is not None and bounds.makes_no_progress()
+            if drain_watch.over(lag, unhandled, now_s=now_s) or idle or makes_no_progress:
                 return
             pause(0.1)
 

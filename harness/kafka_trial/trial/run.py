@@ -97,7 +97,7 @@ def heal(environment: TrialEnvironment) -> None:
 
 def drain(environment: TrialEnvironment) -> None:
     """Waits until every partition has converged and stays so, or until nothing can change the verdict any more: the
-    group stands still, or the deadline is over by which it had to converge."""
+    group makes no progress, or the deadline is over by which it had to converge."""
     ends = environment.ends()
     bounds = environment.drain_bounds(ends)
     bound = bounds.reckon()

@@ -27,9 +27,9 @@ from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
+from lab.naive import no_progress as naive_no_progress
 from lab.naive import responses as naive_responses
 from lab.naive import slowdown as naive_slowdown
-from lab.naive import standstill as naive_standstill
 from lab.naive import states as naive_states
 
 SECOND_NS = 1_000_000_000
@@ -2694,7 +2694,7 @@ def _everywhere(trial: Trial) -> list[Partition]:
 
 
 def _stuck_window_ns(p: Partition) -> int:
-    return naive_standstill.window_ns(p.trial, _everywhere(p.trial))
+    return naive_no_progress.window_ns(p.trial, _everywhere(p.trial))
 
 
 def _is_stuck(p: Partition) -> bool:
@@ -2704,7 +2704,7 @@ def _is_stuck(p: Partition) -> bool:
 def _moved_lately(p: Partition) -> bool:
     """A movement, or a fetch further on, within a window before the snapshot."""
     since_ns = (p.trial.snapshot_ns or 0) - _stuck_window_ns(p)
-    return any(at >= since_ns for at in (*naive_standstill.moves(p), *naive_standstill.fetched_further(p)))
+    return any(at >= since_ns for at in (*naive_no_progress.moves(p), *naive_no_progress.fetched_further(p)))
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
@@ -2713,17 +2713,17 @@ def _cannot_tell_stuck(p: Partition) -> bool:
 
 
 def _had_time_to_move(p: Partition) -> bool:
-    """The drain was as long as the window, and B as far as the rate was measured; or as long as a standstill takes."""
+    """The drain was as long as the window, and B as far as the rate was measured; or as long as no progress takes."""
     measured = bool(p.trial.of_kind("calibrated"))
     bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
-    return _drain_ns(p) >= max(_stuck_window_ns(p), bound_ns) or _stood_long_enough(p)
+    return _drain_ns(p) >= max(_stuck_window_ns(p), bound_ns) or _without_progress_long_enough(p)
 
 
-def _stood_long_enough(p: Partition) -> bool:
+def _without_progress_long_enough(p: Partition) -> bool:
     """Records are left, nothing gets further, and has not for as long as it may take."""
     partitions = _everywhere(p.trial)
-    left = any(_undone(q) for q in partitions) and naive_standstill.at_standstill(p.trial, partitions)
-    return left and _drain_ns(p) >= naive_standstill.bound_ns(p.trial, partitions)
+    left = any(_undone(q) for q in partitions) and naive_no_progress.makes_no_progress(p.trial, partitions)
+    return left and _drain_ns(p) >= naive_no_progress.bound_ns(p.trial, partitions)
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2745,7 +2745,7 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
             yield None if still or slow else p.found(None, converged=True)
     elif not (_is_stuck(p) and _had_time_to_move(p)) and not _is_false_lag(p):
         short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
-        yield None if still or (short and not _stood_long_enough(p)) else p.found(None, converged=False)
+        yield None if still or (short and not _without_progress_long_enough(p)) else p.found(None, converged=False)
 
 
 def _had_no_time(p: Partition) -> bool:
@@ -2755,7 +2755,7 @@ def _had_no_time(p: Partition) -> bool:
     if _machine_stalled(p.trial, begins, snapshot_ns):
         return True
     short = _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(p, _moved_lately)
-    return short and not _stood_long_enough(p)
+    return short and not _without_progress_long_enough(p)
 
 
 def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:

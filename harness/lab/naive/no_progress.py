@@ -1,4 +1,4 @@
-"""Standstill, for the naive checker: what moved when, how long a pause may last, and whether all has come to rest."""
+"""No progress, for the naive checker: what moved when, how long a pause may last, and whether all has come to rest."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def pause_s(trial: Trial, partitions: list[Partition]) -> float:
     return min(limit_s, max([0.0, float(trial.settings.get("handler_max_s") or 0), *gaps, *longest]))
 
 
-def at_standstill(trial: Trial, partitions: list[Partition]) -> bool:
+def makes_no_progress(trial: Trial, partitions: list[Partition]) -> bool:
     """Nothing gets further, and nothing is in hand that may still be finished before its member must poll."""
     told = trial.told_ms("rebalance_timeout_ms")
     limit_s = max(told) / 1000 if told else float(trial.settings.get("poll_interval_s", 0))
@@ -126,7 +126,7 @@ def at_standstill(trial: Trial, partitions: list[Partition]) -> bool:
 
 
 def bound_ns(trial: Trial, partitions: list[Partition]) -> float:
-    """How long the drain of a group at a standstill must have lasted."""
+    """How long the drain of a group without progress must have lasted."""
     window = window_ns(trial, partitions)
     if trial.settings.get("converge_within_s") is not None:
         return max(window, float(trial.settings["converge_within_s"]) * SECOND_NS)

@@ -1,4 +1,4 @@
-"""A standstill, by both judges: literal histories of partitions that are stuck, and of sound habits that only look so.
+"""No progress, by both judges: literal histories of partitions that are stuck, and of sound habits that only look so.
 
 Forty-nine records of fifty are left, so that B is minutes; W is 10 s unless said.
 """
@@ -110,7 +110,7 @@ def test_a_pause_may_last_no_longer_than_the_poll_interval() -> None:
     assert said(drained(lines, 13), SETTINGS | {"poll_interval_s": 5}) == STUCK
 
 
-def test_the_last_standstill_is_no_pause() -> None:
+def test_standing_still_at_the_end_is_no_pause() -> None:
     """It has lasted for forty seconds, and nothing ended it."""
     assert said([*FIRST, after(40), *drained([], 13)]) == STUCK
 
@@ -210,19 +210,19 @@ def test_a_bound_that_is_claimed_is_waited_for(seconds: float, found: str) -> No
     assert said(drained(FIRST, seconds), SETTINGS | {"converge_within_s": 30.0}) == found
 
 
-def test_what_is_left_at_a_standstill_is_unseen() -> None:
+def test_what_is_left_without_progress_is_unseen() -> None:
     """All 49 records: nobody works at them any more."""
     found, undecided = told("unseen", drained(FIRST, 13), SETTINGS)
     assert (len(found), undecided) == (49, 0)
 
 
-def test_a_false_lag_alone_is_no_standstill() -> None:
+def test_a_false_lag_alone_is_not_taken_for_no_progress() -> None:
     """All is done, and the position may still come until B is over."""
     lines = [RATE, assigned("m0"), handled("m0", 0, 1), committed(1)]
     assert told("false-lag", drained(lines, 10.5), SETTINGS | {"poll_interval_s": 9}, records=2) == ([], 1)
 
 
-def test_an_outage_before_the_drain_is_no_standstill() -> None:
+def test_an_outage_before_the_drain_is_not_taken_for_no_progress() -> None:
     """Its endpoint was away for half a minute, and has been well for five seconds."""
     lines = [*FIRST, fault("handler-failing", None), after(30), healed(), phase("drain"), after(5)]
     assert said(lines) == UNDECIDED
