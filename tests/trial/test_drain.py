@@ -69,7 +69,7 @@ def bounds_of(tmp_path: Path, events: Sequence[Event], *, sink: str = "none") ->
     folder = folder_of(tmp_path, events)
     progress = Progress(folder, TOPIC, GROUP, by_effects=sink != "none").update()
     watch = GroupWatch(folder.history, GROUP, spec(sink)).update()
-    backlog = progress.backlog(ENDS, by_commits=False)
+    backlog = progress.backlog(ENDS)
     rate = 4.0
     (tmp_path / "written").mkdir()
     run = Recorder(tmp_path / "written", "run")
@@ -188,4 +188,22 @@ def test_an_effect_that_was_refused_is_none(tmp_path: Path) -> None:
     told: Lines = [*SINK, *(effect(offset) for offset in range(3)), effect(3, outcome="fail"), committed(4)]
     folder = folder_of(tmp_path, history(told, records=4))
     progress = Progress(folder, TOPIC, GROUP, by_effects=True).update()
-    assert (progress.handled_total(), progress.backlog(ENDS, by_commits=False)) == (3, 1)
+    assert (progress.handled_total(), progress.backlog(ENDS)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "seen", "left"),
+    [
+        ([handled("m0", 0, 1, 2), committed(1)], {}, 3),
+        ([handled("m0", 0), committed(3)], {}, 3),
+        ([handled("m0", 0), committed(3)], {"by_handled": False}, 1),
+        ([handled("m0", 0, 1), committed(1)], {"by_commits": False}, 2),
+    ],
+    ids=["less is committed", "less is handled", "nobody sees what is handled", "progress is elsewhere"],
+)
+def test_what_is_left_counts_as_the_judge_counts_it(
+    lines: Lines, seen: dict[str, bool], left: int, tmp_path: Path
+) -> None:
+    """Of four records."""
+    folder = folder_of(tmp_path, history(lines, records=4))
+    assert Progress(folder, TOPIC, GROUP).update().backlog(ENDS, **seen) == left

@@ -89,10 +89,11 @@ class TrialEnvironment:
     def drain_bounds(self, ends: Mapping[int, int]) -> DrainBounds:
         """Returns the bounds of a drain that begins now, with all below `ends` to be done.
 
-        As the judge does, it counts what is not handled, and of a consumer whose handling nobody sees, what is not
-        committed past.
+        As the judge does, it counts what is neither handled nor committed past, as far as either can be seen.
         """
-        backlog = self.progress.update().backlog(ends, by_commits=self._is_silent)
+        in_kafka = self.trial_spec.consumer.progress.kind in IN_KAFKA
+        by_handled = not (in_kafka and self._is_silent)
+        backlog = self.progress.update().backlog(ends, by_commits=in_kafka, by_handled=by_handled)
         return DrainBounds(self.run, ends, self.progress, self.watch, lambda: self.timing(backlog=backlog))
 
     def due_s(self, ends: Mapping[int, int]) -> float:

@@ -99,18 +99,19 @@ class Progress:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
         return sum(end - len(self.handled[partition]) for partition, end in ends.items())
 
-    def backlog(self, ends: Mapping[int, int], *, by_commits: bool) -> int:
-        """Returns how many records are left below `ends` as the bound of the drain counts them: of each partition those
-        that are not handled or not committed past, whichever are more; or, where nothing tells what is handled,
-        `by_commits` alone."""
-        uncommitted = {partition: max(0, end - self.committed.get(partition, 0)) for partition, end in ends.items()}
-        if by_commits:
-            return sum(uncommitted.values())
+    def backlog(self, ends: Mapping[int, int], *, by_commits: bool = True, by_handled: bool = True) -> int:
+        """Returns how many records are left below `ends`, as the bound of the drain counts them.
+
+        Of each partition those that are not committed past, or not handled, whichever are more. One of both may tell
+        nothing: where progress is not in Kafka, or nobody sees what is handled.
+        """
         done = self.handled_offsets()
-        return sum(
-            max(uncommitted[partition], len(self._offsets(partition, 0, end) - done[partition]))
-            for partition, end in ends.items()
-        )
+        left = 0
+        for partition, end in ends.items():
+            uncommitted = max(0, end - self.committed.get(partition, 0)) if by_commits else 0
+            unhandled = len(self._offsets(partition, 0, end) - done[partition]) if by_handled else 0
+            left += max(uncommitted, unhandled)
+        return left
 
     def is_left(self, ends: Mapping[int, int]) -> bool:
         """Whether any record below `ends` is neither handled nor committed past."""
@@ -451,8 +452,9 @@ class GroupWatch:
             _lengthen(self._fetches, f"{event.source} {event.details['lane']}", event.time_ns)
         for entry in event.details.get("entries", ()):
             place = str(entry.get("topic_id") or entry.get("topic")), entry.get("partition", -1)
-            if entry.get("offset", -1) > self._positions.get(place, -1):
-                self._positions[place] = entry["offset"]
+            position = entry.get("offset")
+            if isinstance(position, int) and position > self._positions.get(place, -1):
+                self._positions[place] = position
                 self.fetched_ns = max(self.fetched_ns, event.time_ns)
 
     def _is_steady(self, event: Event) -> bool:
