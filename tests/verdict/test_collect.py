@@ -182,6 +182,41 @@ def test_too_few_handled_records_are_a_gap() -> None:
     )
 
 
+def test_that_nothing_was_handled_is_no_gap_where_it_is_the_finding() -> None:
+    """Partition 1 stood still from its first record on; why partition 2 shows nothing, nobody knows."""
+    parts = [part(0), replace(part(1), handled=0), replace(part(2), handled=0)]
+    stuck = Anomaly("stuck-partition", "t", 1, {"offset": 0}, ())
+    found = {"stuck-partition": Finding("stuck-partition", "liveness", (stuck,), 1)}
+    gaps = case(coverage=Coverage(tuple(parts)), scope=Scope(3), findings=found).gaps
+    assert gaps == ("no record was handled on partition 2",)
+
+
+@pytest.mark.parametrize(
+    ("told", "notes"),
+    [
+        (None, ()),
+        ((20.4, 10.0), ("the drain took 25.0 s: words",)),
+        (
+            (17.0, 12.0),
+            (
+                "the drain took 25.0 s: words",
+                "the run bounded its drain by B = 17.0 s, and the judge reckons 20.0 s, "
+                "W = 12.0 s, and the judge reckons 10.0 s",
+            ),
+        ),
+    ],
+    ids=["by an earlier version", "nearly the same", "others"],
+)
+def test_the_bounds_of_the_drain_are_told_and_where_the_judge_reckons_others(
+    told: tuple[float, float] | None, notes: tuple[str, ...]
+) -> None:
+    """Judged by 20 s and 10 s."""
+    phases = {"drain": 0, "snapshot": 25_000_000_000}
+    about = replace(WELL, drain_bound_s=told, phases=phases)
+    bounds = {"bounds_s": {"converge": 20.0, "stuck": 10.0}, "bounds_in_words": "words"}
+    assert case(trial_context=about, **bounds).notes == notes
+
+
 WORDS = "m0: its last words in logs/m0-0.stderr: no such table"
 
 

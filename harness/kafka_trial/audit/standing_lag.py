@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kafka_trial.audit.request import NS_PER_S
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_in
 from kafka_trial.judge.judgement import Judgement
 
 EITHER = (
@@ -37,7 +38,7 @@ def standing_lag(judgement: Judgement, falls: Sequence[Anomaly]) -> Standing:
     slices, trial_context = judgement.slices, judgement.trial_context
     if slices is None:
         return Standing((), {})
-    still_ns = (trial_context.snapshot_ns or NEVER) - int(judgement.bounds_s["stuck"] * NS_PER_S)
+    still_ns = (trial_context.snapshot_ns or NEVER) - int(stall_window_s(timing_in(trial_context)) * NS_PER_S)
     standing_falls = {one.partition: one for one in falls if not one.attributes.get("recovered")}
     empty = not has_members(judgement)
     false, undecided = [], Counter[str]()

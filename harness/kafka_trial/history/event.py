@@ -130,6 +130,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
+                    drain_bound       converge_s stuck_s message   (B and W by which the drain is bounded, and what they
+                                      follow from; again where more was known later: the last one counts)
                     few_handled       count message   (fewer records than a verdict takes, when the drain was over; message: what
                                       a member had written last)
                     window            name(fault|load) ...
@@ -268,7 +270,7 @@ _WORDS = {
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence crash_point",
     "run": "phase clock wall_jump scheduling_delay reading_delay resources cpu_wait oom_kills group_named topic_named "
-    "calibrated few_handled window consumer_failure control_member environment audit unread end",
+    "calibrated drain_bound few_handled window consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})
@@ -303,6 +305,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "group_named": {"group": str},
     "topic_named": {"topic": str},
     "calibrated": {"rate": (int, float)},
+    "drain_bound": {"converge_s": (int, float), "stuck_s": (int, float)},
     "audit": dict.fromkeys(("from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits"), int),
     "unread": {"name": str, "message": str},
     "end": {"outcome": str},

@@ -371,6 +371,7 @@ class TrialContext:
     settings: Settings = Settings()
     declared_timeouts: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
+    drain_bound_s: tuple[float, float] | None = None  # B and W by which the run bounded its drain; None: not told
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
     partitions: int = 0  # how many the topic was seen to have, at most

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_trial.history.event import lacking
 from kafka_trial.invariants.group_presence import membership_of
 from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
@@ -54,6 +55,7 @@ class TrialContextBuilder(HistoryNames):
     member_spans: MemberSpanCollector = field(default_factory=MemberSpanCollector)
     calibrated_rate: float | None = None
     calibrated_ns: int | None = None
+    drain_bound_s: tuple[float, float] | None = None
     control_read: str | None = None
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
@@ -100,6 +102,7 @@ class TrialContextBuilder(HistoryNames):
             declared_timeouts=self.timeouts.declared(),
             calibrated_rate=self.calibrated_rate,
             calibrated_ns=self.calibrated_ns,
+            drain_bound_s=self.drain_bound_s,
             partitions_added=len(self.partition_counts) > 1,
             partitions=max(self.partition_counts, default=0),
             fetching=tuple(sorted(self.fetching)),
@@ -181,6 +184,11 @@ def _phase(builder: TrialContextBuilder, source: int, body: Body) -> None:
 def _calibrated(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
         builder.calibrated_rate, builder.calibrated_ns = float(body["rate"]), body["time_ns"]
+
+
+def _drain_bound(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    if not lacking("drain_bound", body):
+        builder.drain_bound_s = float(body["converge_s"]), float(body["stuck_s"])
 
 
 def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -294,6 +302,7 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "error": lambda builder, source, body: builder.bad_lines.count(body, "error"),
     "phase": _phase,
     "calibrated": _calibrated,
+    "drain_bound": _drain_bound,
     "group_named": _named,
     "topic_named": _named,
     "environment": _environment,

@@ -32,6 +32,7 @@ from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
+from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkRead, Witness, snapshot_all, start_witnesses
@@ -84,7 +85,18 @@ class TrialEnvironment:
 
     def timing(self, *, backlog: int) -> Timing:
         """Returns what the bounds of convergence follow from."""
-        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s)
+        movements = self.progress.moves.movements
+        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s, movements=movements)
+
+    def drain_bounds(self, ends: Mapping[int, int]) -> DrainBounds:
+        """Returns the bounds of a drain that begins now, with all below `ends` to be done.
+
+        As the judge does, it counts what is neither handled nor committed past, as far as either can be seen.
+        """
+        in_kafka = self.trial_spec.consumer.progress.kind in IN_KAFKA
+        by_handled = not (in_kafka and self._is_silent)
+        backlog = self.progress.update().backlog(ends, by_commits=in_kafka, by_handled=by_handled)
+        return DrainBounds(self.run, ends, self.progress, self.watch, lambda: self.timing(backlog=backlog))
 
     def due_s(self, ends: Mapping[int, int]) -> float:
         """Returns how long the group may take, by its claim, until it has done all below `ends`.
@@ -104,6 +116,12 @@ class TrialEnvironment:
 
     def _watched_anew(self) -> GroupWatch:
         return GroupWatch(self.folder.history, self.group_name, self.trial_spec.consumer).update()
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether nothing tells what the consumer handles: it prints no events, and has no sink."""
+        evidence = self.trial_spec.consumer.evidence
+        return evidence.sink == "none" and evidence.events == "none"
 
     @property
     def _transactions(self) -> bool:
@@ -271,11 +289,21 @@ class TrialEnvironment:
         if self.context.sink is not None and (words := self.context.sink.refusals_in_words):
             self.console.say(words)
 
-    def wait_converged(self, ends: Mapping[int, int], *, within_s: float, at_most_s: float, stalled_s: float) -> None:
+    def wait_converged(
+        self,
+        ends: Mapping[int, int],
+        *,
+        within_s: float,
+        at_most_s: float,
+        stalled_s: float,
+        bounds: DrainBounds | None = None,
+    ) -> None:
         """Waits until all is handled and committed and stays so, or the time is up (the judge says which): longer, but
         at most so long, where members and brokers wait longer for a processor than they did before.
 
-        What was committed past and not handled is waited for only as long as a partition may stand still, `stalled_s`.
+        What was committed past and not handled is waited for only as long as a partition may stand still, `stalled_s`;
+        and where records are left and the group makes no progress, by its `bounds`, nothing is waited for any more.
+        Those are reckoned once more before the time is up: the judge will know what is known then.
         A group that did nothing in the whole trial, and whose `within_s` is cut off by `at_most_s`, so that nobody can
         say that it is late, has as much time for a first record as members have to become ready.
         """
@@ -288,6 +316,7 @@ class TrialEnvironment:
         drain_watch = DrainWatch(settle_s, stalled_s if progress.kind in IN_KAFKA else None)
         while True:
             if (now_s := time.monotonic()) >= until_s:
+                within_s = max(within_s, bounds.within_s()) if bounds else within_s
                 until_s = began_s + min(within_s + self._busier_s(), at_most_s)
                 if now_s >= until_s:
                     return
@@ -295,7 +324,8 @@ class TrialEnvironment:
             lag, unhandled = self._behind(ends)
             self.console.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
             idle = now_s >= idle_until_s and not (self.progress.handled_total() or self.progress.committed)
-            if drain_watch.over(lag, unhandled, now_s=now_s) or idle:
+            makes_no_progress = bounds is not None and bounds.makes_no_progress()
+            if drain_watch.over(lag, unhandled, now_s=now_s) or idle or makes_no_progress:
                 return
             pause(0.1)
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
 
 SOURCES = ("run", "nemesis")
+BOUND_DIFFERS_S = 1.0  # a line that was read a moment later makes the backlog another
 
 
 def collect(
@@ -66,6 +67,7 @@ def collect(
                 silent=trial_context.settings.silent,
                 sink=trial_context.settings.sink,
                 last_words=next(map(_message, said.get("few_handled", ())), None),
+                found_idle=_partitions_of(judgement, "stuck-partition"),
             )
             + faults_without_traffic(coverage, trial_context)
             + [plain(lost_events_in_words(one)) for one in trial_context.lost_events]
@@ -80,6 +82,12 @@ def collect(
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
     )
+
+
+def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[int]:
+    """Returns the partitions on which an anomaly was found."""
+    found = judgement.findings[anomaly].instances if anomaly in judgement.findings else ()
+    return frozenset(one.partition for one in found if one.partition is not None)
 
 
 def _with_added(scope: Scope, seen: int) -> Scope:
@@ -124,7 +132,7 @@ def _counts(coverage: Coverage) -> dict[str, int]:
 
 def notes_of(judgement: Judgement) -> list[str]:
     """Returns what is worth knowing about a judgement, as sentences."""
-    return [*_contradictions(judgement.trial_context), *_fresh(judgement)]
+    return [*_contradictions(judgement.trial_context), *_drained(judgement), *_fresh(judgement)]
 
 
 def _contradictions(trial_context: TrialContext) -> Iterator[str]:
@@ -139,6 +147,20 @@ def _contradictions(trial_context: TrialContext) -> Iterator[str]:
         if name in settings.declared and requested is not None and requested != declared:
             told_s = f"the brokers were told {_shown(requested)}, which counts"
             yield f"consumer.toml declares [kafka] {name} = {_shown(declared)}; {told_s}"
+
+
+def _drained(judgement: Judgement) -> Iterator[str]:
+    """Yields by what the run bounded its drain, where it says so, and by what else the judge would have."""
+    about, bounds_s = judgement.trial_context, judgement.bounds_s
+    if about.drain_bound_s is None or about.drain_ns is None or about.snapshot_ns is None:
+        return
+    told = dict(zip("BW", about.drain_bound_s, strict=True))
+    reckoned = {"B": bounds_s["converge"], "W": bounds_s["stuck"]}
+    yield f"the drain took {(about.snapshot_ns - about.drain_ns) / 1e9:.1f} s: {judgement.bounds_in_words}"
+    others = [name for name in told if abs(told[name] - reckoned[name]) > BOUND_DIFFERS_S]
+    if others:
+        words = (f"{name} = {told[name]:.1f} s, and the judge reckons {reckoned[name]:.1f} s" for name in others)
+        yield f"the run bounded its drain by {', '.join(words)}"
 
 
 def _fresh(judgement: Judgement) -> Iterator[str]:

@@ -6,7 +6,7 @@ too little was there to judge, and a pass would prove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -166,12 +166,19 @@ NO_EFFECTS = {
 
 
 def coverage_gaps(
-    coverage: Coverage, scope: Scope, *, silent: bool = False, sink: str | None = None, last_words: str | None = None
+    coverage: Coverage,
+    scope: Scope,
+    *,
+    silent: bool = False,
+    sink: str | None = None,
+    last_words: str | None = None,
+    found_idle: Collection[int] = (),
 ) -> list[str]:
     """Returns where too little was there to judge: nothing found there means nothing.
 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
     can say that, those that were there. Where these are too few, what a member wrote last may say why.
+    That nothing was handled on the partitions `found_idle` is a finding, and no gap.
     """
     told = list(scope.unknowns)
     least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
@@ -187,6 +194,7 @@ def coverage_gaps(
         told += _named("no record was judged", missing)
     if handled and not silent:
         idle = [part.partition for part in coverage.partitions if part.records and not part.handled]
+        idle = [partition for partition in idle if partition not in found_idle]
         told += _named("no record was handled", sorted(idle))
     return told
 

@@ -27,6 +27,7 @@ from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
+from lab.naive import no_progress as naive_no_progress
 from lab.naive import rejoins as naive_rejoins
 from lab.naive import responses as naive_responses
 from lab.naive import slowdown as naive_slowdown
@@ -2710,36 +2711,41 @@ def _window_ns(p: Partition) -> float:
     return _window_of(p.trial)
 
 
+def _everywhere(trial: Trial) -> list[Partition]:
+    return [Partition(trial, tp) for tp in trial.slices()]
+
+
+def _stuck_window_ns(p: Partition) -> int:
+    return naive_no_progress.window_ns(p.trial, _everywhere(p.trial))
+
+
 def _is_stuck(p: Partition) -> bool:
     return bool(_undone(p)) and not _moved_lately(p)
 
 
 def _moved_lately(p: Partition) -> bool:
-    """A delivery, a completion, an effect or a commit that rose, within a window before the snapshot."""
-    snapshot_ns = p.trial.snapshot_ns or 0
-    moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
-    moves += [time_ns for time_ns, _ in p.effect_times] + _effects_of_deleted_ns(p)
-    moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
-    return any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
-
-
-def _effects_of_deleted_ns(p: Partition) -> list[float]:
-    """When the sink acknowledged effects of records that were deleted before the log was read."""
-    deleted = {ack.id for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start}
-    heard = [e for e in p.trial.of_kind("effect") if e.outcome == "ok" and e.id is not None]
-    return [e.time_ns for e in heard if e.id in deleted]
+    """A movement, or a fetch further on, within a window before the snapshot."""
+    since_ns = (p.trial.snapshot_ns or 0) - _stuck_window_ns(p)
+    return any(at >= since_ns for at in (*naive_no_progress.moves(p), *naive_no_progress.fetched_further(p)))
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
-    return _machine_stalled(p.trial, snapshot_ns - _window_ns(p), snapshot_ns) or not _had_time_to_move(p)
+    return _machine_stalled(p.trial, snapshot_ns - _stuck_window_ns(p), snapshot_ns) or not _had_time_to_move(p)
 
 
 def _had_time_to_move(p: Partition) -> bool:
-    """The drain was as long as the window, and as B as far as the rate was measured."""
+    """The drain was as long as the window, and B as far as the rate was measured; or as long as no progress takes."""
     measured = bool(p.trial.of_kind("calibrated"))
     bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
-    return _drain_ns(p) >= max(_window_ns(p), bound_ns)
+    return _drain_ns(p) >= max(_stuck_window_ns(p), bound_ns) or _without_progress_long_enough(p)
+
+
+def _without_progress_long_enough(p: Partition) -> bool:
+    """Records are left, nothing gets further, and has not for as long as it may take."""
+    partitions = _everywhere(p.trial)
+    left = any(_undone(q) for q in partitions) and naive_no_progress.makes_no_progress(p.trial, partitions)
+    return left and _drain_ns(p) >= naive_no_progress.bound_ns(p.trial, partitions)
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2761,16 +2767,17 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
             yield None if still or slow else p.found(None, converged=True)
     elif not (_is_stuck(p) and _had_time_to_move(p)) and not _is_false_lag(p):
         short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
-        yield None if still or short else p.found(None, converged=False)
+        yield None if still or (short and not _without_progress_long_enough(p)) else p.found(None, converged=False)
 
 
 def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _machine_stalled(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
-        p, _moved_lately
-    )
+    if _machine_stalled(p.trial, begins, snapshot_ns):
+        return True
+    short = _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(p, _moved_lately)
+    return short and not _without_progress_long_enough(p)
 
 
 def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
