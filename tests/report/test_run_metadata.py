@@ -105,6 +105,7 @@ def test_clients_are_those_that_members_told_the_brokers(folder: RunFolder) -> N
         (0, "c3", "kt-m0", "apache-kafka-java 4.3.1 \x1b[2J"),
         (2, "c4", "ours", "confluent-kafka-python 2.16.1"),
         (0, "c5", "kt-m0", None),
+        (1, "c6", "aiokafka-0", None),
     ]
     with Recorder(folder.history, "requests-b1") as requests:
         for lane, connection, client_id, library in asked:
@@ -113,6 +114,7 @@ def test_clients_are_those_that_members_told_the_brokers(folder: RunFolder) -> N
     assert list(client_libraries(folder)) == [
         "apache-kafka-java 4.3.1 ·[2J (kt-m0)",
         "kafka-python 3.0.12 (kt-m0, kt-m1)",
+        "a library that does not name itself (aiokafka-0)",
     ]
 
 

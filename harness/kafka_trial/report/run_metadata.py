@@ -100,18 +100,22 @@ def _start_ns(events: Iterable[Event], folder: RunFolder) -> int:
 def client_libraries(folder: RunFolder) -> Iterator[str]:
     """Yields each library and version by which members told the brokers who they are (KIP-511), with the client ids.
 
-    One connection has one client: only the first request of each is read.
+    One connection has one client: of its requests the first is read, and the first that names a library.
     """
-    lanes, seen = _member_lanes(folder), dict[str, dict[str, None]]()
+    lanes, seen = _member_lanes(folder), dict[str, set[str]]()
     for request in _first_requests(folder):
-        lane = request.details.get("lane")
-        if isinstance(lane, int) and lane in lanes and (library := request.details.get("library")):
-            clients = seen.setdefault(bounded(library, most=80), {})
-            clients[bounded(request.details.get("client_id") or "no client id", most=60)] = None
-    for library, clients in sorted(seen.items())[:LIBRARIES_MAX]:
-        named = sorted(clients)
-        more = f", and {len(named) - CLIENTS_MAX} more" if named[CLIENTS_MAX:] else ""
-        yield f"{library} ({', '.join(named[:CLIENTS_MAX])}{more})"
+        lane, library = request.details.get("lane"), request.details.get("library")
+        if isinstance(lane, int) and lane in lanes:
+            client = bounded(request.details.get("client_id") or "no client id", most=60)
+            seen.setdefault(bounded(library, most=80) if library else "", set()).add(client)
+    silent = seen.pop("", set()).difference(*seen.values())
+    named = [
+        *sorted(seen.items())[:LIBRARIES_MAX],
+        *([("a library that does not name itself", silent)] if silent else []),
+    ]
+    for library, clients in named:
+        more = f", and {len(clients) - CLIENTS_MAX} more" if len(clients) > CLIENTS_MAX else ""
+        yield f"{library} ({', '.join(sorted(clients)[:CLIENTS_MAX])}{more})"
 
 
 def commit_in_words(state: object) -> str:
@@ -188,14 +192,14 @@ def _member_lanes(folder: RunFolder) -> set[int]:
 
 
 def _first_requests(folder: RunFolder) -> Iterator[Event]:
-    """Yields the first request of each connection that names a library."""
+    """Yields the first request of each connection, and the first of each that names a library."""
     for file in sorted(folder.history.glob("requests-b*.jsonl")):
-        seen = set()
+        seen: set[tuple[bytes, bool]] = set()
         with file.open("rb") as lines:
             for line in lines:
-                _, _, connection = line.partition(b'"connection":"')
-                connection = connection.partition(b'"')[0]
-                if connection and connection not in seen and b'"library":' in line:
-                    seen.add(connection)
+                _, _, rest = line.partition(b'"connection":"')
+                kind = rest.partition(b'"')[0], b'"library":' in line
+                if kind[0] and kind not in seen:
+                    seen.add(kind)
                     with suppress(ValueError, TypeError):
                         yield from_line(line)
