@@ -23,7 +23,7 @@ from kafka_trial.registry import CHECKOUT
 HISTORIES = CHECKOUT / "fixtures" / "histories"
 KEPT = HISTORIES / "verdicts.jsonl"
 LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-SENTENCES = ("because", "evidence", "sentence", "printed")  # how it is told may change
+SENTENCES = ("because", "evidence", "sentence")  # how it is told may change
 
 
 def stored_histories() -> list[Path]:
@@ -61,7 +61,7 @@ def _all_stored() -> dict[str, dict[str, Any]]:
 
 
 def _without_sentences(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: value for name, value in verdict.items() if name not in ("schema", "notes")}
+    told = {name: value for name, value in verdict.items() if name not in ("schema", "notes", "printed")}
     told["reasons"] = len(verdict["reasons"])
     for name in ("violations", "tolerated", "not_judged", "faults"):
         told[name] = [{key: of for key, of in one.items() if key not in SENTENCES} for one in verdict[name]]
