@@ -29,6 +29,7 @@ from histories import (
 from histories import history as framed
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.verdict.messages import message
 from lab.naive.checker import Trial
 from lab.naive.rejoins import never_rejoined
 
@@ -83,6 +84,28 @@ def test_a_member_that_is_refused_by_its_group_never_rejoins() -> None:
             ("requests-b0#2", "requests-b0#3", "offsets#1"),
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ([REFUSED, REFUSED], "brokers answered 2 JOIN_GROUP with INCONSISTENT_GROUP_PROTOCOL (23)"),
+        (
+            [heartbeat("m0", error=25), REFUSED, REFUSED, newly(joined("m0"))],
+            "brokers answered 2 JOIN_GROUP with INCONSISTENT_GROUP_PROTOCOL (23), 1 HEARTBEAT with UNKNOWN_MEMBER_ID "
+            "(25), 1 JOIN_GROUP with no error",
+        ),
+        ([], "none of its requests to join was answered, if it made any"),
+    ],
+    ids=["refused", "in several ways", "never answered"],
+)
+def test_the_sentence_says_who_asked_how_often_and_what_was_answered(asked: list[Line], told: str) -> None:
+    """By the names of requests and of errors."""
+    found = finding(NAME, [*BOTH, *KILLED, *asked, ALONE, LONG], settings=with_settings(events="none"))
+    sentence = message(NAME, found.instances[0])
+    assert sentence.startswith("member m0 was started again, and 9.")
+    assert " s later it was not back in its group, for which it had 8.0 s (a session of 3 s and a " in sentence
+    assert sentence.endswith(f"; {told}")
 
 
 PAUSED = [fault("pause", "m0"), after(4), ALONE, healed()]

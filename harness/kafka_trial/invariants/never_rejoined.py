@@ -32,7 +32,7 @@ ASKING = ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT", "
     of="group",
     severity=175,
     rule=Rule(always),
-    message="member {member} {how}, and {lasted_s} s later it was not back in its group, for which it had {within}: "
+    message="member {member} {how}, and {lasted_s} s later it was not back in its group, for which it had {within}; "
     "{answers}",
 )
 def never_rejoined(group: Group) -> Findings:
@@ -40,14 +40,14 @@ def never_rejoined(group: Group) -> Findings:
 
     "If a process fails, the partitions assigned to it will be reassigned to other consumers in the same group", and "if
     a new consumer joins the group, partitions will be moved from existing consumers to the new one" (KafkaConsumer,
-    Javadoc): a process that runs beside its group is a group too small, which no lag shows while the others can do its
-    work. In the group is who the offsets log lists and whose requests are granted (`group_presence.py`), with or
-    without a partition. It has a session and a rebalance for it, or twice the slowest start of the trial where that is
-    longer, and never more than `[ready] within_s`; not before the sessions of lost members have expired, for which a
-    join may have to wait. Legal for a member that comes back later than that, while the trial goes on; that had left
-    the group before it was hit; whose process ended by itself (`crash-loop`); and with protocol = "none". Of several
-    group members in one process one is enough. Undecided where the trial ended before that time, or the machine was
-    busier or stood still for as long as it was late.
+    Javadoc): a process that runs beside its group leaves the group too small, and no lag shows it while the others can
+    do its work. A member is in the group when the offsets log lists it and brokers grant its requests
+    (`group_presence.py`), with or without a partition. To get back it has a session and a rebalance, or twice the
+    slowest start of the trial where that is longer, and never more than `[ready] within_s`; but until the sessions of
+    lost members have expired a join may have to wait. Legal for a member that comes back later than that, while the
+    trial goes on; that had left the group before it was hit; whose process ended by itself (`crash-loop`); and with
+    protocol = "none". Of several group members in one process one is enough. Undecided where the trial ended before
+    that time, or the machine was busier, or stood still, for as long as the member was late.
 
     Smallest history: `group` record of m0 and m1; m0 `exited`, then `started` again; a JoinGroup of m0 answered 23;
     `group` record of m1 alone; sixteen seconds later phase snapshot.

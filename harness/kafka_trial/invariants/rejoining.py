@@ -1,8 +1,8 @@
-"""Rejoining: who was taken out of the group by a fault, and until when it must be back in it.
+"""Rejoining: which members a fault took out of their group, and until when each must be back in it.
 
 A member returns when its next process is started, or when a fault on it, or on all, is healed. Brokers tell whether it
-is in its group again (`group_presence.py`), so that it holds for a consumer that prints nothing. Drain and judge ask
-the same functions: the drain waits for who is `awaited`, `never-rejoined` is who still was not there.
+is in its group again (`group_presence.py`), so that this holds for a consumer that prints nothing. Drain and judge ask
+the same functions: the drain waits for the members that are `awaited`; `never-rejoined` are those still away then.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def rejoin_bound(timing: Timing, *, slowest_start_s: float, ready_within_s: floa
 def awaited(trial_context: TrialContext, *, until_ns: int) -> list[Awaited]:
     """Returns the members that were put out of their group and were not seen in it again until then.
 
-    Who had never been in the group, had left it before it was hit, or whose process has ended, is none of them.
+    Not among them: a member that had never been in the group, that had left it before it was hit, or whose process has
+    ended.
     """
     if trial_context.protocol == "none" or trial_context.settings.protocol == "none":
         return []
@@ -184,7 +185,7 @@ def _slowest_start_s(trial_context: TrialContext, present: Sequence[Presence]) -
         for one in starts
         if one.number == 0
     ]
-    return max(0, *took_ns, 0) / SECOND_NS
+    return max([0, *took_ns]) / SECOND_NS
 
 
 def _of(present: Sequence[Presence], member: int) -> list[Presence]:

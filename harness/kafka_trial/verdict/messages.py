@@ -80,7 +80,8 @@ def _answers(counted: Sequence[tuple[str, int, int]] | None) -> str:
     """Returns what a member asked of its group, how often, and what was answered: (API, error code, how often)."""
     if not counted:
         return "none of its requests to join was answered, if it made any"
-    return "of its requests " + ", ".join(f"{count} {api} got {error_name(error)}" for api, error, count in counted)
+    told = (f"{count} {api} with {error_name(error) if error else 'no error'}" for api, error, count in counted)
+    return f"brokers answered {', '.join(told)}"
 
 
 class _Told(dict[str, Any]):
