@@ -1,4 +1,4 @@
-"""Tiers: what rotates takes turns, each test within five rotations, and everything else runs each time."""
+"""Tiers: what rotates takes turns, each test within ten rotations, and everything else runs each time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import pytest
 @pytest.mark.parametrize("number", range(12))
 def test_many(number): pass
 
-@pytest.mark.parametrize("kind, target", [pytest.param(*one, marks=pytest.mark.rotates(one[0])) for one in [
-    ("stall", "member"), ("stall", "leader"), ("stall", "all"), ("kill", "member")]])
-def test_kinds(kind, target): pass
+@pytest.mark.rotates(every=2)
+@pytest.mark.parametrize("number", range(5))
+def test_often(number): pass
+
+@pytest.mark.rotates
+def test_alone(): pass
 
 def test_each_time(): pass
 """
@@ -41,20 +44,22 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, rotation: in
     }
 
 
-def test_every_test_has_its_turn_within_five_rotations(
+def test_every_test_has_its_turn_within_ten_rotations(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of twelve two or three at a time, of every kind one target each time, of two files that take turns one as a
-    whole; what does not rotate runs always."""
+    """Of twelve one or two at a time, each once; of those that want it every second time half; a lone one once; of two
+    files that take turns one as a whole; what does not rotate runs always."""
     runs = [run(pytester, monkeypatch, rotation) for rotation in range(tiers.TURNS)]
     times = Counter(name for names in runs for name in names)
-    assert len(times) == 21
+    assert len(times) == 23
     files = [{name.partition("_of_")[2]: name for name in names if "_of_" in name} for names in runs]
-    assert [list(file) for file in files] == [["dear"], ["dearer"], ["dear"], ["dearer"], ["dear"]]
-    assert times["test_one_of_dear"] == times["test_other_of_dear"] == 3
+    assert [list(file) for file in files] == [["dear"], ["dearer"]] * 5
+    assert times["test_one_of_dear"] == times["test_other_of_dear"] == 5
     assert {name: count for name, count in times.items() if name.startswith("test_many") and count != 1} == {}
-    assert times["test_each_time"] == times["test_kinds[kill-member]"] == tiers.TURNS
-    assert [sum(name.startswith("test_kinds[stall") for name in names) for names in runs] == [1] * tiers.TURNS
+    assert {sum(name.startswith("test_many") for name in names) for names in runs} == {1, 2}
+    assert {times[f"test_often[{number}]"] for number in range(5)} == {tiers.TURNS // 2}
+    assert {sum(name.startswith("test_often") for name in names) for names in runs} == {2, 3}
+    assert (times["test_alone"], times["test_each_time"]) == (1, tiers.TURNS)
 
 
 def test_within_a_file_that_takes_turns_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +75,7 @@ def test_within_a_file_that_takes_turns_others_do(monkeypatch: pytest.MonkeyPatc
 
 def test_all_is_all(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the rotation."""
-    assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 21
+    assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 23
 
 
 def test_the_rotation_is_told_and_follows_from_the_commit(
@@ -84,17 +89,17 @@ def test_the_rotation_is_told_and_follows_from_the_commit(
     monkeypatch.setenv("ROTATION", "7")
     pytester.makepyfile("def test_one(): pass")
     told = pytester.runpytest("-p", "tiers", "--tier", "everyday")
-    told.stdout.fnmatch_lines(["tier: everyday, rotation 2 of 0 to 4 (ROTATION=2 repeats it, make test-all runs all)"])
+    told.stdout.fnmatch_lines(["tier: everyday, rotation 7 of 0 to 9 (ROTATION=7 repeats it, make test-all runs all)"])
 
 
 def test_by_what_they_take_files_have_turns_that_level_the_rotations() -> None:
     """The dearest first, each where there is least; every one once."""
     takes = {"a": 30, "b": 100, "c": 60, "d": 50, "e": 40, "f": 20, "g": 10}
-    assert tiers.turns(takes) == {"b": 0, "c": 1, "d": 2, "e": 3, "a": 4, "f": 4, "g": 3}
+    assert tiers.turns(takes, 5) == {"b": 0, "c": 1, "d": 2, "e": 3, "a": 4, "f": 4, "g": 3}
 
 
 def test_no_rotation_is_much_longer_than_another() -> None:
-    """By what the dear files take: no longer than the dearest of them, or a tenth more than a fifth of them all."""
+    """By what the dear files take: no longer than the dearest of them, or a tenth more than their share of them all."""
     takes, whose = tiers.TAKES["dear"], tiers.turns(tiers.TAKES["dear"])
     whole = [sum(takes[file] for file in takes if whose[file] == turn) for turn in range(tiers.TURNS)]
     assert max(whole) <= max(*takes.values(), 1.1 * sum(whole) / tiers.TURNS), whole
@@ -113,7 +118,7 @@ def test_files_that_have_turns_by_what_they_take(pytester: pytest.Pytester, monk
     monkeypatch.setattr(tiers, "TAKES", {"whole": takes})
     runs = [run(pytester, monkeypatch, rotation) for rotation in range(tiers.TURNS)]
     files = [{name.partition("_of_")[2] for name in names if "_of_" in name} for names in runs]
-    assert files == [set(), {"dearer"}, {"dear"}, set(), set()]
+    assert files == [set(), {"dearer"}, {"dear"}, *[set()] * (tiers.TURNS - 3)]
     monkeypatch.setattr(tiers, "TAKES", {"whole": {"test_dear.py": 1}})
     told = pytester.runpytest("-p", "tiers", "--tier", "everyday")
     assert told.ret == pytest.ExitCode.USAGE_ERROR

@@ -3,11 +3,11 @@
     pytest --tier everyday   leaves out, of what is marked `rotates`, what has its turn another time
     pytest                   runs all of it, as `make test-all` does
 
-Tests of one function that are marked `rotates` (those with the same arguments of the marker) take turns: every one runs
-within `TURNS` rotations, and some of them in each. Whole files whose tests are marked `rotates(together="a name")` take
-turns with each other: what they set up is dear, and serves all of their tests. Where `rotations.toml` knows what the
-files of a name take, it says too whose turn comes when, so that all rotations take about as long. Which rotation it is
-follows from the number of commits, so that the next commit has the next one; `ROTATION=n` chooses it.
+A test that is marked `rotates` runs in one of `TURNS` rotations, or with `rotates(every=n)` in one of n; those of one
+function are spread evenly. Whole files whose tests are marked
+`rotates(together="a name")` take turns with each other: their set-up is expensive, and serves all of their tests. For
+the files of a name, `rotations.toml` says how long they take, so that all rotations can be about equally long. The
+number of commits decides which rotation it is, so the next commit has the next one; `ROTATION=n` chooses it.
 
     .venv/bin/python tests/tiers.py    prints what the files of each rotation take
 
@@ -20,13 +20,14 @@ import os
 import subprocess
 import tomllib
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
-TURNS = 5
+TURNS = 10
 EVERYDAY, ALL = "everyday", "all"
 ROOT = Path(__file__).parent.parent
 TABLE = Path(__file__).with_name("rotations.toml")
@@ -68,12 +69,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) not in rests]
 
 
-def selected(size: int) -> range:
-    """Returns which of so many tests have their turn in this rotation: at least one, and every one within `TURNS`."""
-    number = min(size, TURNS)
-    return range(rotation() % number, size, number)
-
-
 def in_turn(names: Sequence[str]) -> str:
     """Returns the one of some names whose turn it is in a file that takes turns itself: each time the next one."""
     return names[_number() // TURNS % len(names)]
@@ -97,38 +92,55 @@ def _commits() -> int:
     return int(done.stdout) if done.returncode == 0 else 0
 
 
-def turns(takes: Mapping[str, int]) -> dict[str, int]:
-    """Returns the rotation in which each file has its turn, by what it takes: the dearest first, each in the rotation
+def turns(takes: Mapping[str, int], rotations: int = TURNS) -> dict[str, int]:
+    """Returns the rotation in which each file has its turn, by what it takes: the longest first, each in the rotation
     that has least until then."""
-    whole, found = [0] * TURNS, dict[str, int]()
+    whole, found = [0] * rotations, dict[str, int]()
     for file in sorted(takes, key=lambda file: (-takes[file], file)):
-        found[file] = min(range(TURNS), key=lambda turn: whole[turn])
+        found[file] = min(range(rotations), key=lambda turn: whole[turn])
         whole[found[file]] += takes[file]
     return found
 
 
 def _resting(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
     """Yields what has its turn in another rotation."""
-    for name, units in _groups(items).items():
-        if (takes := TAKES.get(name)) is None:
-            ours = {sorted(units)[number] for number in selected(len(units))}
-        else:
-            ours = {file for file, turn in turns(takes).items() if turn == rotation()}
-            if strange := units.keys() - takes.keys():
-                raise pytest.UsageError(f"what {', '.join(sorted(strange))} take together is not in {TABLE}: add it")
-        for unit in units.keys() - ours:
-            yield from units[unit]
+    for (function, every), tests in _by_function(items).items():
+        for place, test in enumerate(sorted(tests, key=lambda test: test.nodeid)):
+            if (place + crc32(function.encode()) - _number()) % every:
+                yield test
+    for name, files in _by_file(items).items():
+        ours = _whose_turn(name, list(files))
+        yield from (test for file, tests in files.items() if file not in ours for test in tests)
 
 
-def _groups(items: Sequence[pytest.Item]) -> dict[Hashable, dict[str, list[pytest.Item]]]:
-    """Returns what takes turns with each other, by name: single tests, or the tests of whole files."""
-    groups: dict[Hashable, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
+def _whose_turn(name: str, files: Sequence[str]) -> set[str]:
+    """Returns which of the files that take turns under a name have theirs in this rotation."""
+    takes = TAKES.get(name)
+    if takes is None:
+        return set(sorted(files)[rotation() % len(files) :: len(files)])
+    if strange := set(files) - takes.keys():
+        raise pytest.UsageError(f"what {', '.join(sorted(strange))} take together is not in {TABLE}: add it")
+    return {file for file, turn in turns(takes).items() if turn == rotation()}
+
+
+def _by_function(items: Sequence[pytest.Item]) -> Mapping[tuple[str, int], Sequence[pytest.Item]]:
+    """Returns the tests that take turns one by one, by their function and in how many rotations each runs once."""
+    found: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if (marker := item.get_closest_marker("rotates")) is not None:
-            together = marker.kwargs.get("together")
-            group = together or (item.nodeid.partition("[")[0], *marker.args)
-            groups[group][item.nodeid.partition("::")[0] if together else item.nodeid].append(item)
-    return groups
+        marker = item.get_closest_marker("rotates")
+        if marker is not None and "together" not in marker.kwargs:
+            found[item.nodeid.partition("[")[0], marker.kwargs.get("every", TURNS)].append(item)
+    return found
+
+
+def _by_file(items: Sequence[pytest.Item]) -> Mapping[str, Mapping[str, Sequence[pytest.Item]]]:
+    """Returns the tests of the files that take turns as a whole: by the name they do it under, and by file."""
+    found: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        marker = item.get_closest_marker("rotates")
+        if marker is not None and (name := marker.kwargs.get("together")) is not None:
+            found[name][item.nodeid.partition("::")[0]].append(item)
+    return found
 
 
 def main() -> None:
