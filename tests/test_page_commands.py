@@ -143,8 +143,8 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": (".ci/run", "exec make test"),
 }
 EXCEPTIONS = {
-    "kafka-trial run provocations/frozen.toml --consumer none.toml --seed 1": "what it shows comes in some trials and not "
-    "in others: `make cases` measures how often; test_the_files_of_a_case_are_there reads its files",
+    "kafka-trial run provocations/frozen.toml --consumer none.toml --seed 1": "what it shows is luck in one trial: "
+    "`make cases` measures how often; test_the_files_of_a_case_are_there reads its files",
     "kafka-trial run references.toml --consumer claim-check.toml": "`make cases` measures it: a row of "
     "reports/large_record_cures.jsonl; test_the_files_of_a_case_are_there reads its files",
     "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
