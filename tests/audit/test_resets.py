@@ -107,7 +107,7 @@ def test_what_is_no_reset_is_not_told_as_one(offsets: list[Told], tmp_path: Path
 
 
 def test_a_member_that_leaves_records_out_is_counted_in_the_first_line(tmp_path: Path) -> None:
-    """Nothing was claimed, so it breaks nothing; what was skipped is decided, and a note says where, when and by whom."""
+    """Nothing was claimed, so it breaks nothing; a note says of what was skipped where, when and by whom."""
     verdict = verdict_on(tmp_path, [*WORKED, committed(50, 12)], records=range(12), effects=handled(5, 6, 7, 8))
     first = headline(verdict_to_table(verdict), audit=True)
     where = "partition 0 from 5 to 12 at 1970-01-01T00:00:50Z, while client a on host h (member a) owned it"
@@ -291,6 +291,14 @@ def test_members_of_the_new_protocol_come_and_go_one_by_one() -> None:
         True,
         [moved],
     )
+
+
+def test_a_group_of_the_new_protocol_that_was_empty_all_along_had_members_once() -> None:
+    """Its epoch says so: what is left of the time before the window is that, and the tombstone of its last member."""
+    epoch = {"epoch": 4, "log_offset": 1, "at_s": 1}
+    gone = {"member_id": "a", "record_type": 5, "log_offset": 2, "at_s": 1}
+    before, moved = _commits(("group_epoch", epoch), ("group_tombstone", gone), committed(2, 5), committed(30, 9))
+    assert ([one.members for one in (before, moved)], moved_forward([moved])) == ([0, 0], [moved])
 
 
 def test_a_position_that_was_deleted_is_none_to_move_from() -> None:

@@ -144,7 +144,10 @@ class Group:
             self._owners = kept | {at: member_id for _, at in self._ours(details.get("entries"))}
         elif event.kind == "group_tombstone" and not member_id and details.get("record_type") in (2, 3):
             self.known, self.clients = True, {}
+        elif event.kind == "group_epoch":
+            self.known = True  # of KIP-848: whose members have records of their own, which compaction keeps
         elif event.kind == "group_tombstone" and details.get("record_type") == 5:
+            self.known = True
             self.clients.pop(member_id, None)
 
     def _ours(self, entries: object) -> Iterator[tuple[Mapping[str, str], int]]:
