@@ -88,7 +88,7 @@ ALONE = [committed(at_s, value) for at_s, value in ((30, 6), (31, 7), (32, 8), (
         [*WORKED, EMPTY, BACK, committed(45, 9), committed(50, 12)],
         [*WORKED, EMPTY, *ALONE, BACK, committed(50, 12)],
         [committed(2, 0), committed(30, 9), committed(50, 12)],
-        [group(20, 0), committed(30, 9), group(40, 1, "a"), committed(50, 12)],
+        [committed(2, 0), group(20, 0), committed(30, 9), group(40, 1, "a"), committed(50, 12)],
         [*WORKED, EMPTY, committed(30, 5), BACK, committed(50, 12)],
     ],
     ids=[
@@ -230,7 +230,8 @@ def test_the_id_and_not_the_offsets_say_whether_a_topic_was_made_again(
 
 def test_a_commit_on_the_earlier_topic_runs_ahead_of_no_record_of_the_new_one(tmp_path: Path) -> None:
     """Records of 500 s were handled at 45 s after all that: their commit is 12 of T, not 900 of U."""
-    offsets = [group(1, 1, "a"), committed(10, 900, topic_id="U"), committed(600, 12, topic_id="T")]
+    earlier = [committed(5, 1, topic_id="U"), committed(10, 900, topic_id="U")]
+    offsets = [group(1, 1, "a"), *earlier, committed(600, 12, topic_id="T")]
     effects = [(550.0, f"r{offset}") for offset in range(12)]
     verdict = verdict_on(tmp_path, offsets, records=range(12), effects=effects, claim=AT_LEAST_ONCE)
     assert [one.anomaly for one in verdict.violations] == []
@@ -294,10 +295,10 @@ def test_members_of_the_new_protocol_come_and_go_one_by_one() -> None:
 
 
 def test_a_group_of_the_new_protocol_that_was_empty_all_along_had_members_once() -> None:
-    """Its epoch says so: what is left of the time before the window is that, and the tombstone of its last member."""
-    epoch = {"epoch": 4, "log_offset": 1, "at_s": 1}
-    gone = {"member_id": "a", "record_type": 5, "log_offset": 2, "at_s": 1}
-    before, moved = _commits(("group_epoch", epoch), ("group_tombstone", gone), committed(2, 5), committed(30, 9))
+    """Its epoch says so: of the time before the window compaction left that."""
+    before, moved = _commits(
+        ("group_epoch", {"epoch": 4, "log_offset": 1, "at_s": 1}), committed(2, 5), committed(30, 9)
+    )
     assert ([one.members for one in (before, moved)], moved_forward([moved])) == ([0, 0], [moved])
 
 
