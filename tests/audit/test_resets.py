@@ -229,7 +229,7 @@ def test_the_id_and_not_the_offsets_say_whether_a_topic_was_made_again(
 
 
 def test_a_commit_on_the_earlier_topic_runs_ahead_of_no_record_of_the_new_one(tmp_path: Path) -> None:
-    """Records of 500 s were handled at 45 s after all that: their commit is 12 of T, not 900 of U."""
+    """Records of 500 s were handled at 550 s: the commit past them is 12 of T at 600 s, and not 900 of U."""
     earlier = [committed(5, 1, topic_id="U"), committed(10, 900, topic_id="U")]
     offsets = [group(1, 1, "a"), *earlier, committed(600, 12, topic_id="T")]
     effects = [(550.0, f"r{offset}") for offset in range(12)]
