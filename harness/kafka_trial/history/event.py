@@ -140,6 +140,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
                     audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)
+                                      resets? (forward, whose records were read) earlier_commits? earlier_until_ns? (left out:
+                                      of another topic of that name, which was deleted)
                     unread            name(offsets log|records|handled|times|requests: the evidence that is missing) message   (an audit's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
@@ -312,7 +314,11 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
 }
 
 # What else one rests on, where it is told.
-OPTIONAL: Mapping[str, Mapping[str, type]] = {"clock": {"read_ns": int}, "scheduling_delay": {"every_ns": int}}
+OPTIONAL: Mapping[str, Mapping[str, type]] = {
+    "clock": {"read_ns": int},
+    "scheduling_delay": {"every_ns": int},
+    "audit": {"resets": int, "earlier_commits": int, "earlier_until_ns": int},
+}
 
 
 def kinds_of(source: str) -> frozenset[str] | None:

@@ -18,7 +18,19 @@ from typing import Any, Final, TypeVar
 from kafka_trial.errors import InputError, none_of, unknown_name
 from kafka_trial.preflight import knobs
 from kafka_trial.preflight.batches import divided
-from kafka_trial.preflight.knobs import BROKER, CODECS, CONSUMER, LIBRARIES, LIBRDKAFKA, PRODUCER, TOPIC, Settings
+from kafka_trial.preflight.knobs import (
+    BROKER,
+    CODECS,
+    CONSUMER,
+    FRANZ_GO,
+    LIBRARIES,
+    LIBRDKAFKA,
+    OF_FETCH,
+    OF_RESPONSE,
+    PRODUCER,
+    TOPIC,
+    Settings,
+)
 from kafka_trial.preflight.sizes import DURATIONS, SIZES, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -310,8 +322,13 @@ def _size_problems(sizes: Mapping[str, int | None], ratio: Fraction) -> list[str
 
 
 def _client_problems(settings: Mapping[str, Settings]) -> list[str]:
-    """Returns what librdkafka refuses to start with (`rd_kafka_conf_finalize` in rdkafka_conf.c)."""
+    """Returns what a client refuses to start with: librdkafka (`rd_kafka_conf_finalize` in rdkafka_conf.c), franz-go
+    (`cfg.validate` in config.go)."""
     consumer = settings[CONSUMER]
+    if consumer.library == FRANZ_GO:
+        fetch, read = (consumer.size_bytes(name) or 0 for name in (OF_FETCH, OF_RESPONSE))
+        told = f"franz-go does not start with BrokerMaxReadBytes = {read} below FetchMaxBytes = {fetch}"
+        return [f"consumer: {told}: raise the one or lower the other"] if read < fetch else []
     if consumer.library != LIBRDKAFKA:
         return []
     problems = []

@@ -16,6 +16,7 @@ WIDTH = 118
 INDENT = "  "
 EVENTS_MAX = 4
 LINE_MAX = 2000
+NOTE_MAX = 600
 
 
 def text_report(folder: RunFolder) -> str:
@@ -33,7 +34,7 @@ def text_of(report: Report) -> str:
     lines = [report.headline, f"worst: {report.worst}", f"replay: {report.replay}", "", *_asked(report)]
     lines += _section("violations", _violations(verdict))
     lines += _section("reasons", verdict["reasons"])
-    lines += _section("notes", [bounded(note) for note in verdict.get("notes", ())])
+    lines += _section("notes", [bounded(note, most=NOTE_MAX) for note in verdict.get("notes", ())])
     lines += _section("faults and their evidence", _faults(verdict["faults"]))
     lines += _section("tolerated", _tolerated(verdict))
     lines += _section("judged", _wrapped(", ".join(verdict["judged"]) or "nothing"))

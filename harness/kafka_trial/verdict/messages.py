@@ -26,17 +26,19 @@ def plain(message: object) -> str:
 
 
 VALUE_MAX = 80
+MOVED, WHEN_AND_WHO = "moved", "when_and_who"  # attributes that audits add
 
 
 def message(anomaly: str, instance: Anomaly) -> str:
-    """Returns one instance in a sentence: record, partition, members, positions; no wall-clock times."""
+    """Returns one instance in a sentence: record, partition, members, positions; of an audit also when and by whom."""
     attributes = instance.attributes
     place = "the group" if instance.partition is None else f"partition {instance.partition}"
     told = _Told({name: _printable(value) for name, value in attributes.items()}, place=place)
     told |= _phrases(attributes)
     known = find_invariant(anomaly)
     template = known.message if known else anomaly.replace("-", " ") + " on {place}"
-    return template.format_map(told)
+    of_audit = " ".join(plain(attributes[name]) for name in (MOVED, WHEN_AND_WHO) if name in attributes)
+    return template.format_map(told) + (f" ({of_audit})" if of_audit else "")
 
 
 def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
