@@ -159,6 +159,13 @@ def test_what_the_command_names_counts_wherever_it_lies(keys: str, change: str, 
     assert (after.digest != before.digest) is (told is not None)
 
 
+def test_a_rebuilt_image_is_another_consumer(toml: Path) -> None:
+    """Under the same name."""
+    before, after = (consumer_files(toml, images={"team/orders:1": f"sha256:{of * 64}"}) for of in "ab")
+    assert after.changes_since(before.stored()) == ["image team/orders:1 was changed"]
+    assert after.digest != before.digest
+
+
 def test_a_link_counts_by_where_it_leads(toml: Path, tmp_path: Path) -> None:
     """And with what lies there, where that is outside; a link in a circle ends."""
     write(tmp_path / "common" / "decode.py")

@@ -157,7 +157,7 @@ def test_a_walk_beside_the_consumer_goes_on_and_names_what_changed(tmp_path: Pat
     (consumer.parent / "main.py").write_text("pass")
     go(again := Sitting(), out, say=said.append, **words)
     assert len(again.begun) == 4
-    told = "4 cells are tried again: it was tried with an earlier state of the consumer: main.py was changed. What"
+    told = "4 cells are tried again: tried with an earlier state of the consumer: main.py was changed. What"
     assert [one.startswith(told) for one in said if "again" in one] == [True]
 
 
@@ -180,7 +180,7 @@ def test_rows_that_tell_no_files_are_tried_again_by_name(tmp_path: Path) -> None
     rows.write_text(re.sub(r'"consumer_digest":"\w+"', '"consumer_digest":"before"', rows.read_text()))
     said = list[str]()
     go(again := Sitting(), tmp_path, apis=["Fetch"], places=["before"], actions=["hold"], say=said.append)
-    assert (len(again.begun), said[0].endswith("of which it is not stored what files it had")) == (1, True)
+    assert (len(again.begun), said[0].endswith("whose files are not stored")) == (1, True)
 
 
 def test_the_page_says_when_and_what_was_not_tried(tmp_path: Path) -> None:

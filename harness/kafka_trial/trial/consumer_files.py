@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -36,6 +37,7 @@ IF_WRITTEN = (
     '(writes = ["state/", "*.db"]), or where it lies in {run_dir}'
 )
 SEPARATORS = re.compile(r"[:;=,\s]+")  # of paths in an argument: a class path, an option with its value
+NO_IMAGES: Mapping[str, str] = MappingProxyType({})
 EVERYTHING = "./"  # a folder that stands for all files
 
 
@@ -74,13 +76,16 @@ def changes_in_words(changes: Sequence[str]) -> str:
     return ", ".join(changes[:NAMED_MAX]) + more
 
 
-def consumer_files(toml: Path, payload: PayloadFiles = OURS, *, out: Path | None = None) -> ConsumerFiles:
+def consumer_files(
+    toml: Path, payload: PayloadFiles = OURS, *, out: Path | None = None, images: Mapping[str, str] = NO_IMAGES
+) -> ConsumerFiles:
     """Returns the files of the consumer whose consumer.toml this is; those of its payload too, and what its command
     names, wherever they lie.
 
-    `out`: the folder that the command writes into; beneath the consumer's folder it is none of its files. The
-    consumer.toml counts by what it says, but for `writes`. Of a consumer that is stored as a patch they are those of
-    the folder that a trial makes of it.
+    `out`: the folder that the command writes into; beneath the consumer's folder it is none of its files. `images`: the
+    ids of the container images that it is, by their names; they count as files do. The consumer.toml counts by what it
+    says, but for `writes`. Of a consumer that is stored as a patch they are those of the folder that a trial makes of
+    it.
 
     Raises:
         InputError: consumer.toml cannot be read, or a patch does not apply.
@@ -90,7 +95,9 @@ def consumer_files(toml: Path, payload: PayloadFiles = OURS, *, out: Path | None
     besides = None if out is None or out.resolve() == folder.resolve() else out.resolve()
     entries = list(counted(folder, follow=True, besides=besides, writes=writes))
     digest, files = _digests(folder, entries, payload)
-    named = {place: _file_digest(path) for place, path in _elsewhere(folder, table) if not is_written(place, writes)}
+    named = {f"image {name}": told.removeprefix("sha256:")[:16] for name, told in images.items()}
+    for place, path in _elsewhere(folder, table):
+        named |= {} if is_written(place, writes) else {place: _file_digest(path)}
     if named:
         digest = hashlib.sha256(orjson.dumps([digest, sorted(named.items())])).hexdigest()[:16]
     for path in _payload_paths(payload):
@@ -108,12 +115,14 @@ class ChangeWatch:
     payload: PayloadFiles
     out: Path
     begun: Mapping[str, str]
+    images: Mapping[str, str] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
 
     def new_changes(self) -> str:
         """Returns what has changed since the last look, as a sentence; "" where nothing has."""
         try:
-            changes = consumer_files(self.toml, self.payload, out=self.out).changes_since(self.begun)
+            now = consumer_files(self.toml, self.payload, out=self.out, images=self.images)
+            changes = now.changes_since(self.begun)
         except KafkaTrialError as error:
             changes = [str(error)]
         new = [change for change in changes if change not in self.told]

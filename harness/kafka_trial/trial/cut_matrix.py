@@ -21,6 +21,8 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
 from kafka_trial.cluster.wiring import LANES
+from kafka_trial.containers.engine import connect
+from kafka_trial.containers.network import require_image
 from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError, unknown_name
 from kafka_trial.history.store import RunFolder
 from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS, Cell, cells_of, scenario_of
@@ -87,7 +89,9 @@ def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Mat
     first = _spec(walked, registry.find_scenario(FIRST))
     walked.out.mkdir(parents=True, exist_ok=True)
     rows, source = walked.rows or walked.out / ROWS, walked.source_digest or folder_digest(registry.PACKAGE)
-    files = consumer_files(first.consumer.path, first.payload, out=walked.out)
+    image = first.consumer.image
+    images = {image: require_image(connect(), image)} if image else {}
+    files = consumer_files(first.consumer.path, first.payload, out=walked.out, images=images)
     matrix_rows = [row for row in read_rows(rows) if _is_of(row, first)]
     why_not = _why_not_counted(walked, first, files, source)
     ours = {row.cell: row for row in matrix_rows if not why_not(row)}
@@ -97,7 +101,7 @@ def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Mat
     asked = {_key(cell) for cell in cells} - ours.keys()
     for because, count in Counter(why_not(row) for row in _newest(matrix_rows) if row.cell in asked).items():
         say(f"{count} cell{'s are' if count > 1 else ' is'} tried again: {because}")
-    watch = ChangeWatch(first.consumer.path, first.payload, walked.out, files.stored())
+    watch = ChangeWatch(first.consumer.path, first.payload, walked.out, files.stored(), images)
     _store_consumer(walked.out / CONSUMERS, files, {row.consumer_digest for row in matrix_rows})
     matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
     requests = {_request(walked, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
@@ -136,15 +140,15 @@ def _why_not_counted(walked: Walk, first: TrialSpec, files: ConsumerFiles, sourc
 
     def because(row: CutRow) -> str:
         if not counts_for(row, source, walked.alike):
-            return "it was tried by another kafka-trial"
+            return "tried by another kafka-trial"
         if row.consumer_digest not in changes:
-            return "it was tried with an earlier state of the consumer, of which it is not stored what files it had"
+            return "tried with an earlier state of the consumer, whose files are not stored"
         if changed := changes[row.consumer_digest]:
-            return f"it was tried with an earlier state of the consumer: {changes_in_words(changed)}. {IF_WRITTEN}"
+            return f"tried with an earlier state of the consumer: {changes_in_words(changed)}. {IF_WRITTEN}"
         others = [name for name, version in libraries.items() if row.versions.get(name, version) != version]
         if others:
-            return f"it was tried with another version of {', '.join(others)}"
-        return "it was unknown" if row.verdict == "unknown" else ""
+            return f"tried with another version of {', '.join(others)}"
+        return "unknown before" if row.verdict == "unknown" else ""
 
     return because
 

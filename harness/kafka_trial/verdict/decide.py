@@ -146,7 +146,7 @@ def _what_to_do(collected: VerdictInput, *, retriable: bool) -> Sequence[str]:
         return ()
     if not retriable:
         return (NOT_AGAIN,)
-    return (AGAIN, *([f"what the machine gave: {'; '.join(collected.withheld)}"] if collected.withheld else []))
+    return (AGAIN, *(f"what the machine gave: {told}" for told in collected.withheld))
 
 
 def _word(*, ground: Sequence[str], violations: Sequence[Violation], gaps: Sequence[str]) -> str:

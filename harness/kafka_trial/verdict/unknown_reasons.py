@@ -25,6 +25,7 @@ HARNESS_STALLED_SHARE = 0.25  # of the trial; beyond that, what different source
 READ_MEDIAN, READ_WORST = "lines read within ms, median", "lines read within ms, worst"
 MS = 1_000_000
 MEMBERS_MAX = 5  # whose processor is told, those with the least
+SAMPLED_MIN_S = 5.0  # who lived for less has no share to speak of
 WITNESSES = ("offsets", "observer", "requests-", "transactions")
 WITNESS_STATES = {
     "ready": "never said that it had read to the end",
@@ -95,7 +96,8 @@ def withheld_in_words(samples: Sequence[Event], trial_context: TrialContext) -> 
         )
     had = [(cpu_s, over_s, member) for member, (cpu_s, over_s) in _processor_had(samples).items()]
     least = sorted(had, key=lambda one: (one[0] / one[1], one[2]))[:MEMBERS_MAX]
-    told += [f"{member} had {cpu_s:.1f} s of processor in {over_s:.0f} s" for cpu_s, over_s, member in least]
+    shares = [f"{member} had {cpu_s:.1f} s of processor in {over_s:.0f} s" for cpu_s, over_s, member in least]
+    told += [", ".join(shares)] if shares else []
     late_ns = max((delay_ns for _, delay_ns in trial_context.delays), default=0)
     told += [f"the harness itself came up to {late_ns / 1e9:.1f} s late"] if late_ns > HARNESS_STALL_NS else []
     return tuple(told)
@@ -112,7 +114,7 @@ def _processor_had(samples: Sequence[Event]) -> dict[str, tuple[float, float]]:
         cpu_s, over_s = had.get(member, (0.0, 0.0))
         cpu_s += events[-1].details["cpu_s"] - events[0].details["cpu_s"]
         had[member] = cpu_s, over_s + (events[-1].time_ns - events[0].time_ns) / 1e9
-    return {member: (cpu_s, over_s) for member, (cpu_s, over_s) in had.items() if over_s > 0}
+    return {member: (cpu_s, over_s) for member, (cpu_s, over_s) in had.items() if over_s >= SAMPLED_MIN_S}
 
 
 def disturbances_counted(trial_context: TrialContext) -> dict[str, int]:
