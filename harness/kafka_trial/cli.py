@@ -1,6 +1,7 @@
 """The command `kafka-trial`: the hands. Each verb reads its words, calls one function, and ends in a status.
 
-Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 Ctrl-C or SIGTERM after cleanup.
+Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, or an error that nothing here expected,
+4 unknown, 130 Ctrl-C or SIGTERM after cleanup. Only a verdict ends in 1.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from kafka_trial import __version__, plugins, verbs
-from kafka_trial.errors import INTERRUPTED, KafkaTrialError
+from kafka_trial.errors import INTERRUPTED, end_in_status
+from kafka_trial.option_checks import check_options, given_words
 from kafka_trial.preflight.knobs import CODECS, LIBRARIES
 from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
 from kafka_trial.process.signals import sigterm_as_ctrl_c
@@ -61,6 +63,9 @@ PREFLIGHT_OPTIONS = {
 }
 
 
+DEBUG = "where a command ends in an error: also show where in the program that was"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status, whether or not somebody still reads what it prints."""
     if arguments is None:
@@ -68,18 +73,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with sigterm_as_ctrl_c():
+            check_options(options)
             plugins.load(options.plugin or ())
             return _call(options.verb_function, options)
-    except KafkaTrialError as error:
-        print(f"kafka-trial {options.verb}: {error}", file=sys.stderr)
-        return error.exit_status
     except KeyboardInterrupt:
         print("kafka-trial: interrupted; everything was healed and cleaned up", file=sys.stderr)
         return INTERRUPTED
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a traceback ends in 1, as the verdict *fail* does
+        named = given_words(options)
+        return end_in_status(f"kafka-trial {options.verb}", error, debug=options.debug, named=named)
 
 
 def _call(function: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    return function(options)
+    """Calls a verb, and has what it printed arrive: a full disk is told while there is somebody to tell it to."""
+    status = function(options)
+    print(end="", flush=True)
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Puts a Kafka consumer on trial: boots a cluster, breaks it on purpose, judges with evidence.",
         epilog="Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 interrupted.",
     )
+    parser.add_argument("--debug", action="store_true", help=DEBUG)
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for add in (
@@ -123,6 +133,7 @@ def _verb(
     parser.add_argument(
         "--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)"
     )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
     parser.set_defaults(verb_function=function)
     return parser
 
@@ -406,13 +417,20 @@ def _trial_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Unbroken(io.FileIO):
-    """A file descriptor that takes everything, also when nobody reads it any more."""
+    """A file descriptor that takes everything, also when nobody reads it any more; a full disk is told once."""
+
+    full = False
 
     def write(self, data: object, /) -> int:
         try:
             return super().write(data)  # type: ignore[arg-type]
         except BrokenPipeError:
             return memoryview(data).nbytes  # type: ignore[arg-type]
+        except OSError:
+            if self.full:  # Python tries again when it ends, and would end in a status of its own
+                return memoryview(data).nbytes  # type: ignore[arg-type]
+            self.full = True
+            raise
 
 
 def unbroken(stream: TextIO) -> TextIO:
@@ -424,7 +442,7 @@ def unbroken(stream: TextIO) -> TextIO:
         return stream
     by_line = bool(stream.line_buffering)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=by_line
+        io.BufferedWriter(raw), encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line
     )
 
 

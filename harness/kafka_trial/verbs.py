@@ -17,18 +17,13 @@ from kafka_trial import registry
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, worst
+from kafka_trial.history.store import check_out
 from kafka_trial.trial.console import Console
 
 if TYPE_CHECKING:
     from kafka_trial.history.store import RunFolder
 
 Rows = list[dict[str, str]]
-
-
-def _at_least_one(option: str, given: int) -> int:
-    if given < 1:
-        raise InputError(option, f"{given} must be 1 or more")
-    return given
 
 
 def run(options: Namespace) -> int:
@@ -63,8 +58,6 @@ def check(options: Namespace) -> int:
     from kafka_trial.trial.judge_process import judging_in_words
 
     check_master(options.spark_master)
-    if options.partitions is not None and options.partitions < 1:
-        raise InputError("--partitions", f"{options.partitions} must be 1 or more")
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:
@@ -160,8 +153,7 @@ def cuts(options: Namespace) -> int:
     from kafka_trial.trial.cut_matrix import Walk, lanes_for, named, walk
     from kafka_trial.trial.session import Session
 
-    if options.side_by_side is not None:
-        _at_least_one("--side-by-side", options.side_by_side)
+    check_out(Path(options.out))
     asked = Walk(
         registry.find_consumer(options.consumer),
         Path(options.out),
@@ -194,14 +186,14 @@ def certify(options: Namespace) -> int:
     from kafka_trial.trial.session import Session
     from kafka_trial.trial.suite_budget import budget_seconds
 
-    given = options.side_by_side
-    at_once = (os.cpu_count() or 1) if given is None else _at_least_one("--side-by-side", given)
+    check_out(Path(options.out))
+    at_once = options.side_by_side or os.cpu_count() or 1
     asked = CertifyRequest(
         registry.find_consumer(options.consumer),
         Path(options.out),
         suites=options.suite or (),
         kafka_versions=options.kafka or (),
-        seeds=range(1, _at_least_one("--repeat", options.repeat) + 1),
+        seeds=range(1, options.repeat + 1),
         minutes=options.minutes,
         budget_s=None if options.budget is None else budget_seconds(options.budget),
         side_by_side=at_once,
@@ -229,19 +221,18 @@ def verify(options: Namespace) -> int:
 
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
-    from kafka_trial.trial.runs import demonstrate, demonstration_in_words
+    from kafka_trial.trial.runs import ask_demonstration, demonstrate, demonstration_in_words
     from kafka_trial.trial.session import Session
 
-    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    asked = ask_demonstration(
+        scenario=options.scenario,
+        sound=options.sound,
+        faulty=options.faulty,
+        kafka_version=options.kafka,
+        seed=random.SystemRandom().randrange(2**31) if options.seed is None else options.seed,
+    )
     with Console() as console, Session(console=console) as session:
-        shown = demonstrate(
-            session,
-            scenario=options.scenario,
-            sound=options.sound,
-            faulty=options.faulty,
-            kafka_version=options.kafka,
-            seed=seed,
-        )
+        shown = demonstrate(session, asked)
     print(demonstration_in_words(shown))
     return shown.exit_status
 
@@ -261,6 +252,8 @@ def audit(options: Namespace) -> int:
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
     words = vars(options) | {"claim": claim, "request_logs": options.request_log, "security": security}
     asked = make_audit_request(words, now_ns=time.time_ns())
+    if options.out:
+        check_out(Path(options.out), empty=True)
     with Console() as console:
         if unused:
             console.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
