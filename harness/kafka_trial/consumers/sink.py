@@ -324,7 +324,7 @@ def _listening(host: str) -> socket.socket:
         return socket.create_server((host, 0), family=family, backlog=WAITING_MAX)
     except (ValueError, OSError) as error:
         raise StartError(
-            f"the HTTP sink cannot listen at {host}: {reason(error)}; give an IP address of this machine (see `ip addr`)"
+            f"the HTTP sink cannot listen at {host}: {reason(error)}; give an address of this machine (see `ip addr`)"
         ) from error
 
 
