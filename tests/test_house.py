@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("judge.cache", "judge.line_index", "judge.consumer_settings"),
     },
     "option_checks": {"errors"},
-    "trial.console": set(),
+    "trial.console": {"process"},
     "audit": {
         *("__version__", "errors", "claim", "history", "process", "invariants", "judge", "verdict", "witness"),
         "kafka_protocol",

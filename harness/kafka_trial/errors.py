@@ -81,7 +81,7 @@ def end_in_status(command: str, error: BaseException, *, debug: bool = False, na
     if debug:
         traceback.print_exception(error)
     if isinstance(error, KafkaTrialError):
-        print(f"{command}: {without_prefix(str(error), command)}", file=sys.stderr)
+        print(told_by(command, str(error)), file=sys.stderr)
         return error.exit_status
     if isinstance(error, OSError) and (path := _named_path(error, named)):
         print(f"{command}: {path}: {error.strerror}. Check the path and the rights on it", file=sys.stderr)
@@ -99,10 +99,11 @@ def unexpected(error: BaseException) -> str:
     )
 
 
-def without_prefix(message: str, command: str) -> str:
-    """Returns a message without the command's last word before it: `kafka-trial run` names the verb already."""
+def told_by(command: str, message: str) -> str:
+    """Returns a message with the command before it; one that begins with the verb does not name it twice."""
     verb = command.rpartition(" ")[2]
-    return message.removeprefix(f"{verb}: ")
+    rest = message.removeprefix(f"{verb}:")
+    return f"{command}: {message}" if rest == message else f"{command}:{rest}"
 
 
 def _named_path(error: OSError, named: Iterable[str]) -> str | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import random
 from argparse import Namespace
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,12 +227,29 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
 
 
 @pytest.fixture(scope="session")
-def kafka_trial_session() -> Iterator[Session]:
-    """Holds the warm clusters and the Spark session of this pytest session."""
+def kafka_trial_session(pytestconfig: pytest.Config) -> Iterator[Session]:
+    """Holds the warm clusters and the Spark session of this pytest session; what is fetched or made first is told."""
+    from kafka_trial.trial.console import Console
     from kafka_trial.trial.session import Session
 
-    with Session() as session:
+    write = _terminal_lines(pytestconfig)
+    with Console(quiet=write is None, write=write), Session() as session:
         yield session
+
+
+def _terminal_lines(config: pytest.Config) -> Callable[[str], None] | None:
+    """Returns what writes a line to the terminal although pytest captures; None in a worker, which has no terminal."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    if reporter is None or capture is None:
+        return None
+
+    def write(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    return write
 
 
 def _versions(config: pytest.Config) -> list[str]:

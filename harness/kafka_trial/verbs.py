@@ -60,11 +60,13 @@ def check(options: Namespace) -> int:
     check_master(options.spark_master)
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
-    for folder in folders:
-        Console().phase("check", judging_in_words(folder))
-        verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
-        print(text_report(folder), last_lines(folder), sep="\n")
-        statuses.append(verdict.exit)
+    with Console() as console:
+        for folder in folders:
+            console.phase("check", judging_in_words(folder))
+            verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
+            with console.paused():
+                print(text_report(folder), last_lines(folder), sep="\n", flush=True)
+            statuses.append(verdict.exit)
     return worst(statuses)
 
 
@@ -119,7 +121,9 @@ def doctor(options: Namespace) -> int:
     """`doctor`: every part with its place, version and remedy; 3 when something that a trial needs is missing."""
     from kafka_trial.cluster.doctor import examine
 
-    findings = examine(fetch=options.fetch or [])
+    with Console(live=False) as console:
+        console.phase("doctor", "looking at every part", shown=False)
+        findings = examine(fetch=options.fetch or [])
     if options.json:
         print(orjson.dumps([vars(finding) for finding in findings], option=orjson.OPT_INDENT_2, default=str).decode())
     else:
@@ -137,7 +141,8 @@ def cluster(options: Namespace) -> int:
     from kafka_trial.cluster import detached
 
     if options.action == "up":
-        return detached.up(options.kafka, brokers=options.brokers, name=options.name, detach=options.detach)
+        with Console(live=False):
+            return detached.up(options.kafka, brokers=options.brokers, name=options.name, detach=options.detach)
     if options.action == "down":
         return detached.down(options.name)
     if options.action == "status":
@@ -171,6 +176,7 @@ def cuts(options: Namespace) -> int:
         Console() as console,
         Session(lanes=lanes_for(asked)) as session,
     ):
+        console.phase("cuts", "a line for each trial that has ended")
         matrix = walk(session, asked, say=console.say)
     print(matrix_text(matrix), Path(options.out) / PAGE, sep="\n")
     return matrix.exit_status
@@ -203,6 +209,7 @@ def certify(options: Namespace) -> int:
     begun = begin_certificate(asked)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
         console.say(begun.covers)
+        console.phase("certify", "a line for each trial that has ended")
         certificate = try_all(session, asked, begun, say=console.say)
     if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
         print(problem, file=sys.stderr)

@@ -87,6 +87,7 @@ class Session:
         `lanes` of each cluster it boots: a trial takes one for each member, and three more.
         """
         self.console = console or Console(quiet=True)
+        self.console.phase("begin", "starting the judge", shown=False)
         self._attached = cluster
         self._stack = ExitStack()
         # It warms up while the cluster boots; later it would slow down members just when a fault hits them.
@@ -147,6 +148,7 @@ class Session:
                 f"plays the schedule it was given; the steps of scenario {trial_spec.scenario.name} are others"
             )
         with self._cluster_for(trial_spec) as cluster:
+            self.console.trial_begins()
             run_trial(trial_spec, cluster, folder, console=self.console)
         return folder
 
@@ -242,6 +244,7 @@ class Session:
 
     def close(self) -> None:
         """Stops every cluster."""
+        self.console.phase("end", "stopping clusters and the judge", shown=False)
         self._stack.close()
 
     def __enter__(self) -> Session:
