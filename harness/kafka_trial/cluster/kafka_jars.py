@@ -17,7 +17,7 @@ from kafka_trial.errors import InputError, StartError
 
 CHECKSUMS = Path(__file__).parent / "checksums"
 STAMP = "verified"
-JARS_MB = 115  # of a version
+JARS_MB = 45  # of a version
 
 IVY = """<ivy-module version="2.0">
   <info organisation="kafka-trial" module="kafka-trial"/>
@@ -96,6 +96,8 @@ def _committed(version: str) -> dict[str, str]:
 def _fetched(ivy_cache: Path, names: set[str]) -> str:
     """Returns how many of the jars Ivy has fetched, and how much that is."""
     there = [jar for jar in ivy_cache.rglob("*.jar*") if jar.name.removesuffix(".part") in names]
+    if not there:
+        return f"{len(list(ivy_cache.rglob('ivy-*.xml')))} descriptions read"
     whole = sum(jar.name in names for jar in there)
     return f"{whole} of {len(names)} jars, {megabytes(there)} MB"
 

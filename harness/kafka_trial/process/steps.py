@@ -24,8 +24,7 @@ class Step:
 
     def so_far(self, now_s: float) -> str:
         """Returns how far it has come, at an instant of the monotonic clock."""
-        took = f"{now_s - self.began_s:.0f} s so far"
-        return f"{self._part()}{took}; {self.about}" if self.about else f"{self._part()}{took}"
+        return f"{self._part()}{now_s - self.began_s:.0f} s so far"
 
     def _part(self) -> str:
         if self.done is None:
