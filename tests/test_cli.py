@@ -201,6 +201,41 @@ def test_no_option_of_several_names_drops_any() -> None:
     assert dropping == []
 
 
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["chek", "x"], "check"),
+        (["list", "suits"], "suites"),
+        (["list", "suites", "--jsn"], "--json"),
+        (["cluster", "upp"], "up"),
+        (["run", "control", "--consumer", "x", "--sed", "7"], "--seed"),
+        (["run", "membr-killed", "--consumer", "python-at-least-once"], "member-killed"),
+        (["run", "control", "--consumer", "python-at-least-oce"], "python-at-least-once"),
+        (["explain", "commit-ahed"], "commit-ahead"),
+        (["certify", "--consumer", "python-at-least-once", "--suite", "controll"], "control"),
+        (["cuts", "--consumer", "python-at-least-once", "--api", "Fech"], "Fetch"),
+        (["doctor", "--fetch", "4.3.2"], "4.3.1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_an_unknown_name_is_told_with_the_nearest(
+    words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it names: a verb, an option, a choice, a scenario, a consumer, an anomaly, a suite, an API, a version."""
+    try:
+        status: int | str | None = main(words)
+    except SystemExit as ended:
+        status = ended.code
+    assert (status, f"Did you mean {nearest!r}" in capsys.readouterr().err) == (WRONG_INPUT, True)
+
+
+@pytest.mark.parametrize("what", sorted(LISTS))
+def test_whatever_is_listed_says_in_one_line_what_it_is(what: str) -> None:
+    """No summary is empty, a number of lines, or a page."""
+    rows = LISTS[what]()
+    assert [row["name"] for row in rows if not 3 < len(row["summary"]) < 160 or "\n" in row["summary"]] == []
+
+
 def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     (verbs,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
     return dict(verbs.choices)

@@ -10,17 +10,17 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from kafka_trial import __version__, plugins, verbs
-from kafka_trial.errors import INTERRUPTED, end_in_status
+from kafka_trial.errors import INTERRUPTED, did_you_mean, end_in_status, unknown_name
 from kafka_trial.option_checks import check_options, given_words
 from kafka_trial.preflight.knobs import CODECS, LIBRARIES
 from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
 from kafka_trial.process.signals import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
-    _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    _Subparsers = argparse._SubParsersAction[Any]
 
 EXAMPLES = {
     "run": "kafka-trial run member-killed --consumer fixtures/reference/python-at-least-once/consumer.toml --seed 7",
@@ -91,8 +91,32 @@ def _call(function: Callable[[argparse.Namespace], int], options: argparse.Names
     return status
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that names the nearest word where one is unknown: a verb, a choice, an option."""
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        if action.choices is not None and value not in action.choices:
+            what = action.dest if action.dest in ("verb", "action") else "name"
+            raise argparse.ArgumentError(None, unknown_name(what, value, action.choices))
+
+    def error(self, message: str) -> NoReturn:
+        """Ends in status 2, with the nearest option for one that is unknown."""
+        given = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        if message.startswith("unrecognized arguments") and given:
+            message += f".{did_you_mean(given[0], self._option_string_actions)} `{self.prog} --help` names all"
+        super().error(message)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As its parent; but a verb's own parser tells of its unknown options, for it knows the others."""
+        options, rest = self.parse_known_args(args, namespace)
+        if rest:
+            verbs_of = next(action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+            verbs_of.choices[options.verb].error(f"unrecognized arguments: {' '.join(rest)}")
+        return options
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="kafka-trial",
         description="Puts a Kafka consumer on trial: boots a cluster, breaks it on purpose, judges with evidence.",
         epilog="Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 interrupted.",

@@ -129,15 +129,19 @@ def shown(value: object) -> str:
 def unknown_name(what: str, given: str, valid: Iterable[str]) -> str:
     """Returns the sentence for a name that does not exist: the nearest one first, then all valid choices."""
     choices = sorted(valid)
-    near = get_close_matches(given, choices, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {given!r}.{hint} Valid: {', '.join(choices) or '(none)'}"
+    return f"unknown {what} {given!r}.{did_you_mean(given, choices)} Valid: {', '.join(choices) or '(none)'}"
+
+
+def did_you_mean(given: str, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> str:
+    """Returns " Did you mean 'this'?" with the nearest names, for the end of a sentence; empty where none is near."""
+    near = get_close_matches(given, list(choices), n=most, cutoff=cutoff)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def none_of(place: str, given: object, choices: Sequence[str]) -> str:
     """Returns the sentence for a value that is none of the choices: all of them, then the nearest."""
-    near = get_close_matches(str(given), choices, n=1, cutoff=0.7)
-    hint = f". Did you mean {near[0]!r}?" if near else ""
+    near = did_you_mean(str(given), choices, cutoff=0.7)
+    hint = f".{near}" if near else ""
     return f"{place} = {shown(given)} is none of: {', '.join(choices)}{hint}"
 
 

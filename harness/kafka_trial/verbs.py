@@ -113,13 +113,19 @@ def list_things(options: Namespace) -> int:
     else:
         width = max((len(row["name"]) for row in rows), default=0)
         for row in rows:
-            print(f"{row['name']:{width}}  {'; '.join(value for key, value in row.items() if key != 'name' and value)}")
+            print(f"{row['name']:{width}}  {_in_one_line(row)}")
     return PASS
+
+
+def _in_one_line(row: dict[str, str]) -> str:
+    """Returns the summary of a row, and in brackets what else is known."""
+    more = "; ".join(f"{key} {value}" for key, value in row.items() if key not in ("name", "summary") and value)
+    return f"{row['summary'].rstrip('.')} ({more})" if more else row["summary"].rstrip(".")
 
 
 def doctor(options: Namespace) -> int:
     """`doctor`: every part with its place, version and remedy; 3 when something that a trial needs is missing."""
-    from kafka_trial.cluster.doctor import examine
+    from kafka_trial.cluster.doctor import examine, in_words
 
     with Console(live=False) as console:
         console.phase("doctor", "looking at every part", shown=False)
@@ -127,12 +133,7 @@ def doctor(options: Namespace) -> int:
     if options.json:
         print(orjson.dumps([vars(finding) for finding in findings], option=orjson.OPT_INDENT_2, default=str).decode())
     else:
-        for finding in findings:
-            print(
-                f"{'ok     ' if finding.ok else 'MISSING'} {finding.part}: {finding.version} {finding.where}".rstrip()
-            )
-            if finding.remedy:
-                print(f"        → {finding.remedy}")
+        print(in_words(findings))
     return PASS if all(finding.ok for finding in findings) else NOT_BEGUN
 
 
@@ -340,7 +341,10 @@ def _list_scenarios() -> Rows:
 
 
 def _list_suites() -> Rows:
-    return [{"name": name, "module": file.name} for name, file in registry.suites().items()]
+    return [
+        {"name": name, "summary": registry.suite_summary(file), "module": file.name}
+        for name, file in registry.suites().items()
+    ]
 
 
 def _list_consumers() -> Rows:
@@ -352,6 +356,7 @@ def _list_consumers() -> Rows:
         rows.append(
             {
                 "name": name,
+                "summary": registry.consumer_summary(file),
                 "kind": kind,
                 "claims": f"{claim.get('delivery', '?')}, order per {claim.get('order', Claim.order)}",
             }

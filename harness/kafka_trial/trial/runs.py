@@ -12,12 +12,11 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
-from kafka_trial.errors import FAIL, PASS, InputError, worst
+from kafka_trial.errors import FAIL, PASS, InputError, did_you_mean, worst
 from kafka_trial.history.store import check_out
 from kafka_trial.option_checks import check_seed
 from kafka_trial.scenario import Scenario
@@ -61,8 +60,7 @@ def find_scenario(given: str) -> Scenario:
     if given not in names and path.is_dir():
         raise InputError("scenario", f"{given} is a folder: name a TOML file in it")
     if given not in names and path.suffix in SCENARIO_FILES and not path.exists():
-        near = get_close_matches(path.stem, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(path.stem, names)
         raise InputError(
             "scenario", f"no such file: {given}.{hint} Give the path of a file, or one of: {', '.join(names)}"
         )
