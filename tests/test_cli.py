@@ -221,7 +221,7 @@ def test_no_option_of_several_names_drops_any() -> None:
 def test_an_unknown_name_is_told_with_the_nearest(
     words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever it names: a verb, an option, a choice, a scenario, a consumer, an anomaly, a suite, an API, a version."""
+    """Whatever it names: a verb, an option, a choice, a scenario, a consumer, an anomaly, a suite, a version."""
     try:
         status: int | str | None = main(words)
     except SystemExit as ended:

@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 def _verb(
     parsers: _Subparsers, name: str, function: Callable[[argparse.Namespace], int], text: str
 ) -> argparse.ArgumentParser:
-    parser = parsers.add_parser(
+    parser: argparse.ArgumentParser = parsers.add_parser(
         name,
         help=text,
         description=text[0].upper() + text[1:] + ".",
