@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
-from kafka_trial.errors import FAIL, PASS, InputError, did_you_mean, worst
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, did_you_mean, worst
 from kafka_trial.history.store import check_out
 from kafka_trial.option_checks import check_seed
 from kafka_trial.scenario import Scenario
@@ -171,6 +171,9 @@ class Demonstration:
 
     @property
     def exit_status(self) -> int:
+        """Of both: 4 where a verdict is unknown, which shows nothing; 1 where one is the wrong one."""
+        if "unknown" in (self.sound.verdict.verdict, self.faulty.verdict.verdict):
+            return UNKNOWN
         return PASS if self.as_it_must_be else FAIL
 
 

@@ -267,10 +267,11 @@ def _queue(requests: Iterable[TrialRequest]) -> _Waiting:
 
 def _next(done: _Done, thread_group: ThreadGroup) -> tuple[TrialRequest, Trialed | KafkaTrialError] | None:
     wait_until(
-        lambda: not done.empty(),
+        lambda: not done.empty() or thread_group.errors,
         within_s=TRIAL_WITHIN_S,
         what="the next trial to end",
         every_s=0.2,
-        alive=lambda: f"{thread_group.errors[0]}" if thread_group.errors else None,
     )
+    if done.empty():
+        raise thread_group.errors[0][1]  # one that is none of ours: the command says what it is
     return done.get()
