@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import subprocess
 import sys
@@ -164,6 +165,21 @@ def test_no_error_ends_in_the_status_of_a_verdict(
     for words in (["--debug", "list", "suites"], ["list", "suites", "--debug"]):
         ended, more = ends(words, capsys)
         assert (ended, more.endswith(told), "in broken" in more) == (status, True, True)
+
+
+def test_a_folder_of_another_user_is_wrong_input_and_a_full_disk_below_it_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below a path that the user named, the operating system tells which it is."""
+    for number, status in ((errno.EACCES, WRONG_INPUT), (errno.EROFS, WRONG_INPUT), (errno.ENOSPC, NOT_BEGUN)):
+        error = OSError(number, os.strerror(number), "theirs/verdict.json")
+
+        def broken(_: object, error: OSError = error) -> int:
+            raise error
+
+        monkeypatch.setattr(verbs, "report", broken)
+        ended, told = ends(["report", "theirs"], capsys)
+        assert (ended, os.strerror(number) in told) == (status, True)
 
 
 def test_a_verb_is_named_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
