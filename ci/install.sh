@@ -46,6 +46,6 @@ pip() { exec "$python" -m pip install --progress-bar off --disable-pip-version-c
 count=$(packages "$from/ci/build.lock")
 doing "installing $count packages that build others" "$count" pip --require-hashes -r "$from/ci/build.lock"
 count=$(packages "$from/ci/requirements.lock")
-doing "installing $count packages, some 700 MB: a minute or two, more on a slow network" "$count" \
+doing "installing $count packages, some 700 MB to fetch, 2 GB while they are built: one to five minutes" "$count" \
   pip --no-build-isolation --require-hashes -r "$from/ci/requirements.lock"
 doing "installing Kafka Trial itself" 0 pip --no-build-isolation --no-deps ${2-} "$from"
