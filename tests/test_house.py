@@ -73,7 +73,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "claim", "history", "invariants", "verdict"),
         *("judge.cache", "judge.line_index", "judge.consumer_settings"),
     },
-    "trial.console": set(),
+    "option_checks": {"errors"},
+    "trial.console": {"process"},
     "audit": {
         *("__version__", "errors", "claim", "history", "process", "invariants", "judge", "verdict", "witness"),
         "kafka_protocol",
@@ -102,10 +103,13 @@ MAY_IMPORT: dict[str, set[str]] = {
             "report.report_data",
             "report.row_files",
             "check",
+            "option_checks",
         ),
     },
     "pytest_plugin": {
         "errors",
+        "option_checks",
+        "history.store",
         "plugins",
         "registry",
         "scenario",
@@ -119,7 +123,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
         *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol"),
     },
-    "cli": {"__version__", "errors", "plugins", "verbs", "preflight.knobs", "preflight.plan", "process.signals"},
+    "cli": {
+        "__version__",
+        "errors",
+        "option_checks",
+        "plugins",
+        "verbs",
+        "preflight.knobs",
+        "preflight.plan",
+        "process.signals",
+    },
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it
 }

@@ -280,7 +280,7 @@ def test_a_suite_that_a_sink_cannot_serve_is_skipped_and_a_test_of_ones_own_is_n
     assert f"slow-handlers cannot be played: {because}" in skipped.stdout.str()
     pytester.makepyfile(OF_ONES_OWN)
     refused = pytester.runpytest_subprocess(*words)
-    refused.assert_outcomes(failed=1)
+    refused.assert_outcomes(errors=1)
     assert because in refused.stdout.str()
 
 

@@ -11,18 +11,18 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
-from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.errors import InputError, did_you_mean, unknown_name
 from kafka_trial.nemesis.cut_scenarios import cut_name_problems, cut_scenario
 from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_toml, scenario_problems
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent
+SAID_IN_PATCHES = {"sin.diff": r"^\+Sin: (.+)$", "twin.diff": r"^\+Twin of: (.+)$"}
 PLUGINS = "KAFKA_TRIAL_PLUGINS"  # of the environment: plug-ins, as in PATH, for processes that are started here
 
 
@@ -87,6 +87,20 @@ def scenarios() -> dict[str, Scenario]:
                 raise InputError(str(file), problems)
             found[scenario.name] = scenario
     return found
+
+
+def suite_summary(file: Path) -> str:
+    """Returns what a suite asks, in one line: the summaries of its scenarios."""
+    return "; ".join(scenario.summary for scenario in scenarios_of(_module(file)))
+
+
+def consumer_summary(file: Path) -> str:
+    """Returns what a fixture consumer is, in one line: its sin, whose sound twin it is, or how its file begins."""
+    for patch, said in SAID_IN_PATCHES.items():
+        if (diff := file.parent / patch).exists() and (found := re.search(said, diff.read_text(), re.MULTILINE)):
+            return f"{'sin: ' if patch == 'sin.diff' else 'sound, looks like '}{found[1]}"
+    first = file.read_text(encoding="utf-8").splitlines()[:1]
+    return first[0].removeprefix("#").strip().partition(". ")[0] if first and first[0].startswith("#") else file.stem
 
 
 def plugin_names() -> list[str]:
@@ -181,8 +195,7 @@ def find_consumer(given: str) -> Path:
 
 def _unknown_consumer(given: str) -> str:
     """Returns the sentence for a word that is neither a file nor a fixture; there are too many of them to list."""
-    near = get_close_matches(given, consumers(), n=3)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    hint = did_you_mean(given, consumers(), most=3)
     return f"no such file, and no consumer of ours is called {given!r}.{hint} See: kafka-trial list consumers"
 
 

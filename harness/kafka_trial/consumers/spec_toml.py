@@ -50,7 +50,7 @@ from kafka_trial.consumers.spec import (
     placeholder_problems,
     used_placeholders,
 )
-from kafka_trial.errors import InputError, none_of, unknown_name
+from kafka_trial.errors import InputError, none_of, shown, unknown_name
 from kafka_trial.history.json_paths import json_path_problem
 from kafka_trial.workload.payload_checks import payload_problems
 
@@ -412,9 +412,9 @@ def _wrong(hint: Any, value: Any, *, place: str) -> list[str]:
     elif typing.get_origin(hint) is not None and isinstance(value, dict):
         parts = {f"{place}.{name}": part for name, part in value.items()}
     else:
-        return [] if _fits(hint, value) else [f"{place} = {value!r} must be {_words(hint)}"]
+        return [] if _fits(hint, value) else [f"{place} = {shown(value)} must be {_words(hint)}"]
     return [
-        f"{name} = {part!r} must be a string; write it in quotes"
+        f"{name} = {shown(part)} must be a string; write it in quotes"
         for name, part in parts.items()
         if not isinstance(part, str)
     ]

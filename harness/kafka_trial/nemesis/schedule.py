@@ -147,10 +147,13 @@ def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -
     """
     if table.get("schema") != PLAN_SCHEMA:
         raise InputError(
-            where, f"schema {table.get('schema')!r}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
+            where, f"schema {table.get('schema', 'missing')}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
         )
+    rows, seed = table.get("faults", []), table.get("seed", 0)
+    if not isinstance(rows, list) or not isinstance(seed, int):
+        raise InputError(where, "faults must be a list and seed a whole number: it was edited")
     faults, problems = [], []
-    for number, row in enumerate(table.get("faults", ())):
+    for number, row in enumerate(rows):
         try:
             faults.append(Planned(**row))
         except TypeError as error:
@@ -158,7 +161,7 @@ def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -
             problems.append(f"faults[{number}]: {error}. Valid keys: {valid}")
     if problems:
         raise InputError(where, problems)
-    plan = Plan(int(table.get("seed", 0)), tuple(faults))
+    plan = Plan(seed, tuple(faults))
     _require_sound(plan, where)
     return plan
 

@@ -36,7 +36,7 @@ from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkRead, Witness, snapshot_all, start_witnesses
-from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
@@ -281,7 +281,7 @@ class TrialEnvironment:
     def stop_load(self) -> None:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
-        self.console.say(f"load: {counts}")
+        self.console.say(f"load: {counts_in_words(counts)}")
         self._tell_of_sink()
 
     def _tell_of_sink(self) -> None:

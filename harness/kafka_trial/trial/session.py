@@ -87,6 +87,7 @@ class Session:
         `lanes` of each cluster it boots: a trial takes one for each member, and three more.
         """
         self.console = console or Console(quiet=True)
+        self.console.phase("begin", "starting the judge", shown=False)
         self._attached = cluster
         self._stack = ExitStack()
         # It warms up while the cluster boots; later it would slow down members just when a fault hits them.
@@ -147,6 +148,7 @@ class Session:
                 f"plays the schedule it was given; the steps of scenario {trial_spec.scenario.name} are others"
             )
         with self._cluster_for(trial_spec) as cluster:
+            self.console.trial_begins()
             run_trial(trial_spec, cluster, folder, console=self.console)
         return folder
 
@@ -245,6 +247,7 @@ class Session:
 
     def close(self) -> None:
         """Stops every cluster."""
+        self.console.phase("end", "stopping clusters and the judge", shown=False)
         self._stack.close()
 
     def __enter__(self) -> Session:
@@ -267,10 +270,11 @@ def _queue(requests: Iterable[TrialRequest]) -> _Waiting:
 
 def _next(done: _Done, thread_group: ThreadGroup) -> tuple[TrialRequest, Trialed | KafkaTrialError] | None:
     wait_until(
-        lambda: not done.empty(),
+        lambda: not done.empty() or thread_group.errors,
         within_s=TRIAL_WITHIN_S,
         what="the next trial to end",
         every_s=0.2,
-        alive=lambda: f"{thread_group.errors[0]}" if thread_group.errors else None,
     )
+    if done.empty():
+        raise thread_group.errors[0][1]  # one that is none of ours: the command says what it is
     return done.get()
