@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "claim", "history", "invariants", "verdict"),
         *("judge.cache", "judge.line_index", "judge.consumer_settings"),
     },
+    "starters": {"errors"},
     "trial.console": set(),
     "audit": {
         *("__version__", "errors", "claim", "history", "process", "invariants", "judge", "verdict", "witness"),
@@ -113,9 +114,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
-        *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol"),
+        *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol", "starters"),
     },
-    "cli": {"__version__", "errors", "plugins", "verbs", "preflight.knobs", "preflight.plan", "process.signals"},
+    "cli": {
+        *("__version__", "errors", "plugins", "verbs", "preflight.knobs", "preflight.plan", "process.signals"),
+        "starters",
+    },
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it
 }
