@@ -53,8 +53,8 @@ def write_starter(folder: Path, *, name: str, language: str, sink: str) -> list[
     """Writes the files of a starter into a folder, which is made where it is missing; returns them.
 
     Raises:
-        InputError: a name that cannot be, a folder that cannot be written, or a file that is there already (then nothing
-            is written).
+        InputError: a name that cannot be, a folder that cannot be written, or a file that is there already: nothing is
+            written then.
     """
     if not NAME.fullmatch(name):
         allowed = "1 to 63 lower-case letters, digits and dashes, beginning with a letter"
