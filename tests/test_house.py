@@ -74,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("judge.cache", "judge.line_index", "judge.consumer_settings"),
     },
     "option_checks": {"errors"},
+    "starters": {"errors"},
     "trial.console": {"process"},
     "audit": {
         *("__version__", "errors", "claim", "history", "process", "invariants", "judge", "verdict", "witness"),
@@ -121,17 +122,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
-        *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol"),
+        *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol", "starters"),
     },
     "cli": {
-        "__version__",
-        "errors",
-        "option_checks",
-        "plugins",
-        "verbs",
-        "preflight.knobs",
-        "preflight.plan",
-        "process.signals",
+        *("__version__", "errors", "option_checks", "plugins", "verbs", "starters"),
+        *("preflight.knobs", "preflight.plan", "process.signals"),
     },
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it

@@ -18,11 +18,13 @@ from kafka_trial.option_checks import check_options, given_words
 from kafka_trial.preflight.knobs import CODECS, LIBRARIES
 from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
 from kafka_trial.process.signals import sigterm_as_ctrl_c
+from kafka_trial.starters.starter import LANGUAGES, SINKS
 
 if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[Any]
 
 EXAMPLES = {
+    "init": "kafka-trial init orders --language go --sink http",
     "run": "kafka-trial run member-killed --consumer consumer.toml --seed 7",
     "check": "kafka-trial check trial-runs/20260101T120000Z-control-orders-1a2b",
     "report": "kafka-trial report trial-runs/20260101T120000Z-control-orders-1a2b",
@@ -125,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for add in (
+        _init,
         _run,
         _check,
         _report,
@@ -160,6 +163,18 @@ def _verb(
     parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
     parser.set_defaults(verb_function=function)
     return parser
+
+
+def _init(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "init", verbs.init, "write a consumer.toml, and the smallest honest consumer beside it")
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where (default: this folder)")
+    parser.add_argument(
+        "--language", default="python", choices=LANGUAGES, help="of the consumer, or `image`: Python in a container"
+    )
+    parser.add_argument(
+        "--sink", default="none", choices=SINKS, help="where its effects go (default: none; it prints what it does)"
+    )
+    parser.add_argument("--name", help="what it is called (default: as the folder)")
 
 
 def _run(parsers: _Subparsers) -> None:

@@ -79,7 +79,7 @@ def scenarios() -> dict[str, Scenario]:
     """
     found: dict[str, Scenario] = {}
     for file in suites().values():
-        for scenario in scenarios_of(importlib.import_module(f"{__package__}.suites.{file.stem}")):
+        for scenario in scenarios_of(_suite(file)):
             problems = scenario_problems(scenario)
             if scenario.name in found:
                 problems.append(f"the name {scenario.name!r} is registered twice")
@@ -89,9 +89,13 @@ def scenarios() -> dict[str, Scenario]:
     return found
 
 
+def _suite(file: Path) -> ModuleType:
+    return importlib.import_module(f"{__package__}.suites.{file.stem}")
+
+
 def suite_summary(file: Path) -> str:
     """Returns what a suite asks, in one line: the summaries of its scenarios."""
-    return "; ".join(scenario.summary for scenario in scenarios_of(_module(file)))
+    return "; ".join(scenario.summary for scenario in scenarios_of(_suite(file)))
 
 
 def consumer_summary(file: Path) -> str:

@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 Rows = list[dict[str, str]]
 
 
+def init(options: Namespace) -> int:
+    """`init FOLDER`: a consumer.toml and a small consumer, and the commands that build it and put it on trial."""
+    from kafka_trial.starters.starter import build_lines, write_starter
+
+    folder = Path(options.folder)
+    name = options.name or folder.resolve().name
+    files = write_starter(folder, name=name, language=options.language, sink=options.sink)
+    print(*(f"wrote {file}" for file in files), "\nnow:", sep="\n")
+    enter = [] if folder == Path() else [f"cd {folder}"]
+    trial = "kafka-trial run member-killed --consumer consumer.toml"
+    print(*(f"  {line}" for line in (*enter, *build_lines(name, options.language), trial)), sep="\n")
+    return PASS
+
+
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial or several in turn, judged and reported."""
     from kafka_trial.trial.runs import ask, consumer_in_words, run_all
