@@ -379,8 +379,7 @@ def _is_false_lag(group: Group) -> Bools:
 def _is_waiting(group: Group) -> Bools:
     """Records are left, and nothing has moved for the length of the window."""
     slices = group.slices
-    moved_ns = np.maximum(slices["moved_ns"], slices["fetched_ns"])
-    still: Bools = moved_ns < group.snapshot_ns - int(group.window_s * SECOND_NS)
+    still: Bools = slices["moved_ns"] < group.snapshot_ns - int(group.window_s * SECOND_NS)
     return still & (slices["open"] > 0)
 
 
