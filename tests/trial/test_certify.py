@@ -21,10 +21,10 @@ from jsonschema import Draft202012Validator
 from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
+from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.history.store import RunFolder, unpack
 from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer, scenarios
 from kafka_trial.report.certificate import (
-    CERTIFICATE,
     PAGE,
     Certificate,
     file_digests,
