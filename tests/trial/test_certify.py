@@ -482,8 +482,8 @@ def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path)
     ("words", "said"),
     [
         (["certify", "--suite", "member-kiled"], "member-killed"),
-        (["certify", "--repeat", "0"], "must be 1 or more"),
-        (["certify", "--side-by-side", "0"], "must be 1 or more"),
+        (["certify", "--repeat", "0"], "0 must be between 1 and 10000"),
+        (["certify", "--side-by-side", "0"], "0 must be between 1 and 256"),
         (["certify", "--kafka", "2.0"], "2.0"),
         (["certify", "--budget", "soon"], "--budget: 'soon' is no length of time: give 90s"),
         (["certify", "--budget", "3s"], "the shortest, control, takes"),
