@@ -45,11 +45,11 @@ def _skipped(folder: RunFolder, finding: Finding) -> str:
     lost = {place: one for one in finding.instances if (place := _at(one, "offset"))}
     refused, sink_told = _refused(folder, lost)
     became, deliveries_told = _became(folder, lost.keys())
-    unheard = "never" if deliveries_told else "unsent" if sink_told else ""
+    otherwise = "never" if deliveries_told else "unsent" if sink_told else ""
     counts = Counter(
         FAILED
         if place in refused
-        else became.get(place) or ("unknown" if one.attributes.get("in_flight_at_crash") else unheard)
+        else became.get(place) or ("unknown" if one.attributes.get("in_flight_at_crash") else otherwise)
         for place, one in lost.items()
     )
     parts = [_told(counts[state], words) for state, words in BECAME.items() if counts[state]]
