@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from kafka_trial.history.event import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.html import write_reports
+from kafka_trial.verdict.causes import causes_of
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import write_verdict
@@ -61,6 +63,7 @@ def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
     collected = collect(judgement, events, scope, unknowns=unknowns)
     if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
         collected = collect_audit(folder, collected, judgement, events, claim)
+    collected = replace(collected, notes=(*collected.notes, *causes_of(folder, judgement.findings)))
     verdict = decide(collected, claim)
     pq.write_table(judgement.series, folder.path / "series.parquet")
     write_verdict(folder, verdict, collected)

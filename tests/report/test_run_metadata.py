@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.run_metadata import RunMetadata, client_libraries, commit_in_words, read_run_metadata, start_ns
+from kafka_trial.report.run_metadata import RunMetadata, commit_in_words, read_run_metadata, start_ns
 from literal_run import SECOND
 
 NOON_NS = 1_795_780_800 * SECOND  # 2026-11-27 12:00:00 UTC
@@ -111,11 +111,13 @@ def test_clients_are_those_that_members_told_the_brokers(folder: RunFolder) -> N
         for lane, connection, client_id, library in asked:
             named = {} if library is None else {"library": library}
             requests.record("request", api="JOIN_GROUP", lane=lane, connection=connection, client_id=client_id, **named)
-    assert list(client_libraries(folder)) == [
+    metadata = read_run_metadata(folder, {})
+    assert metadata.clients == (
         "apache-kafka-java 4.3.1 ·[2J (kt-m0)",
         "kafka-python 3.0.12 (kt-m0, kt-m1)",
         "a library that does not name itself (aiokafka-0)",
-    ]
+    )
+    assert metadata.libraries == ("aiokafka", "Java client", "Spring for Apache Kafka", "kafka-python")
 
 
 @pytest.mark.parametrize(

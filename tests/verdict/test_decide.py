@@ -515,6 +515,17 @@ def test_an_unknown_says_what_to_do(more: dict[str, Any], notes: list[str]) -> N
     )
 
 
+def test_only_a_pass_of_a_trial_says_what_it_did_not_try() -> None:
+    """A violation was found without it, and an audit tries nothing."""
+    untried = ("no rebalance met a record in hand",)
+    seen = [
+        verdict_of(AT_LEAST_ONCE, untried=untried),
+        verdict_of(AT_LEAST_ONCE, untried=untried, of_trial=False),
+        verdict_of(AT_LEAST_ONCE, found("skipped"), untried=untried),
+    ]
+    assert [(one.verdict, one.notes) for one in seen] == [("pass", untried), ("pass", ()), ("fail", ())]
+
+
 def test_verdict_json_says_so_only_where_it_is_so() -> None:
     """Stored verdicts of other trials stay as they are, byte for byte."""
     tables = [verdict_to_table(verdict_of(AT_LEAST_ONCE, ground=ground)) for ground in ((), ("it stood still",))]

@@ -23,6 +23,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.movements import fetched_ns, in_hand_since_ns, last_ns, longest_gap_ns, movements, progress
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.rebalances import ended_by_rebalances
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.stuck_classes import last_fetches, stuck_class
 from kafka_trial.invariants.table import Table, table
@@ -61,6 +62,8 @@ SUMMARY = (
     "regression_source",
     "regression_seq",
     "fresh",
+    "revocations",
+    "revocations_met",
     "commit_took_before_ns",
     "commit_took_in_drain_ns",
 )
@@ -74,6 +77,8 @@ def summaries(batch: Batch) -> Table:
     place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last fetch; NONE: there is none), backlog (at
     the beginning of the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the
     backward commit that stands, -1: none), fresh (records that were appended since a member last got the partition),
+    revocations and revocations_met (ownership epochs that a rebalance ended, and those that may have had a record in
+    hand then, see `rebalances.py`),
     commit_took_before_ns and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and
     in the drain; NONE: there were too few).
 
@@ -91,6 +96,7 @@ def summaries(batch: Batch) -> Table:
     moved = movements(batch, at_ns)
     regression, commit = _standing_regression(batch, at_ns), _last_commit(batch, at_ns)
     last_fetch = last_fetches(batch, at_ns)
+    revocations, revocations_met = ended_by_rebalances(batch, at_ns)
     return table(
         slice=batch.slices,
         records=counts(records["slice"], batch.size),
@@ -118,6 +124,8 @@ def summaries(batch: Batch) -> Table:
         regression_source=picked(commits_in_effect(batch)["source"], regression, -1),
         regression_seq=picked(commits_in_effect(batch)["seq"], regression, -1),
         fresh=_fresh(batch),
+        revocations=revocations,
+        revocations_met=revocations_met,
         **_commit_durations(batch, at_ns),
     )
 

@@ -8,6 +8,7 @@ script draws the timeline (`timeline.py`); without it a table and the curves of 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Collection
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from kafka_trial.report.anomaly_instants import AnomalyInstants
 from kafka_trial.report.event_text import count_in_words, reading_in_words
 from kafka_trial.report.explain import explanations
 from kafka_trial.report.lag_series import HEIGHT, WIDTH, Lag, path_of
+from kafka_trial.report.library_advice import library_advice
 from kafka_trial.report.partition_timeline import PartitionTimeline
 from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report
 from kafka_trial.report.text import claim_in_words, text_of
@@ -47,7 +49,7 @@ def html_of(report: Report, timeline: Timeline | None = None) -> str:
             timeline=timeline,
             partitions=[] if timeline is None else [_partition_row(timeline, one) for one in timeline.partitions],
             listed=[] if timeline is None else _anomaly_rows(timeline.anomalies),
-            data=None if timeline is None else in_script(_for_script(timeline)),
+            data=None if timeline is None else in_script(_for_script(timeline, report.metadata.libraries)),
             style=style,
             script=script,
             policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}",
@@ -90,8 +92,16 @@ def in_script(value: Any) -> str:
     return orjson.dumps(value).decode().translate(NEVER_IN_SCRIPT)
 
 
-def _for_script(timeline: Timeline) -> dict[str, Any]:
-    advice = {one.name: (one.cause, one.remedy) for one in explanations()}
+def _for_script(timeline: Timeline, libraries: Collection[str]) -> dict[str, Any]:
+    """Returns the data of the page's script; of each anomaly's advice the cause, the remedy, and pairs by library."""
+    advice = {
+        one.name: (
+            one.cause,
+            one.remedy,
+            *((f"Change, {library}: ", told) for library, told in library_advice(one.name, libraries)),
+        )
+        for one in explanations()
+    }
     return {"timeline": timeline, "advice": [advice.get(name) for name in timeline.anomalies.names]}
 
 
@@ -110,6 +120,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     return {
         "claim": claim_in_words(report.verdict["claim"]),
         "known": {one.name: one for one in explanations()},
+        "by_library": partial(library_advice, libraries=report.metadata.libraries),
         "seen": _seen(report),
         "words": WEIGHT_WORDS,
         "counted": partial(count_in_words, counts=report.verdict["counts"]),

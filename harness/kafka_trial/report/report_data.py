@@ -22,6 +22,7 @@ from kafka_trial.judge.cache import line_index
 from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.lag_series import Lag, read_lag
+from kafka_trial.report.library_advice import LIBRARY_ADVICE
 from kafka_trial.report.member_logs import MemberLog, read_member_logs
 from kafka_trial.report.run_metadata import RunMetadata, read_run_metadata, start_ns
 from kafka_trial.verdict.collect import own_events
@@ -74,7 +75,8 @@ class Report:
 
 
 def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
-    """Returns the report of a judged run folder; without history: no phases, excerpts, lag, logs and clients.
+    """Returns the report of a judged run folder; without history: no phases, excerpts, lag and logs, and clients only
+    where a violation's advice depends on them.
 
     Raises:
         InputError: the run has not been judged yet, or its verdict is of a newer schema.
@@ -91,7 +93,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         kafka_version=_said(run, "kafka") or (NOT_OURS if run.get("kind") == "audit" else MISSING),
         seed=_said(run, "seed") or ("none" if run.get("kind") == "audit" else MISSING),
         rebuilt=_said(run, "cluster_rebuilt_because"),
-        metadata=read_run_metadata(folder, run, with_clients=with_history),
+        metadata=read_run_metadata(folder, run, with_clients=with_history or _advice_depends(verdict)),
         replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
         headline=headline(verdict, audit=run.get("kind") == "audit"),
         worst=worst(verdict),
@@ -103,6 +105,11 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         gaps=tuple(gaps),
         printed=tuple(_printed(row) for row in verdict.get("printed", ())),
     )
+
+
+def _advice_depends(verdict: Mapping[str, Any]) -> bool:
+    """Returns whether what to change about a violation depends on the library that members use."""
+    return any(str(row["anomaly"]) in LIBRARY_ADVICE for row in verdict["violations"])
 
 
 SORTS = {"text": "{} of text", "lost event": "{} of events that could not be read", "error": "{} of errors"}

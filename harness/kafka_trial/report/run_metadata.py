@@ -6,7 +6,7 @@ these was written down still gives the others. What a consumer or a client wrote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from typing import Any
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.event_text import bounded
+from kafka_trial.report.library_advice import libraries_of
 from kafka_trial.verdict.collect import own_events
 
 COMMIT_DIGITS = 12
@@ -28,7 +29,8 @@ class RunMetadata:
     """What a page says of a run beside its verdict, in words; "" and () for what was not recorded.
 
     `base`: what its times count from; `lasted_s`: from there to its end; `label`: what that span is called. `clients`:
-    each client library that the brokers saw members use, with their client ids.
+    each client library that the brokers saw members use, with their client ids; `libraries`: those of them for which
+    there is advice (`library_advice.py`).
     """
 
     base: str = ""
@@ -41,6 +43,7 @@ class RunMetadata:
     consumer_digest: str = ""
     image: str = ""
     clients: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     @property
     def span(self) -> str:
@@ -55,6 +58,7 @@ def read_run_metadata(folder: RunFolder, run: Mapping[str, Any], *, with_clients
     start = _start_ns(events, folder)
     audit = run.get("kind") == "audit"
     ends = [event.time_ns for event in events if event.source == "run"]
+    clients = clients_by_library(folder) if with_clients and not audit else {}
     return RunMetadata(
         base=base_in_words(run),
         label="window" if audit else "ran",
@@ -65,7 +69,8 @@ def read_run_metadata(folder: RunFolder, run: Mapping[str, Any], *, with_clients
         consumer_commit=commit_in_words(run.get("consumer_commit")),
         consumer_digest=bounded(run.get("consumer_digest") or ""),
         image=_image(run),
-        clients=tuple(client_libraries(folder)) if with_clients and not audit else (),
+        clients=tuple(clients_in_words(clients)),
+        libraries=libraries_of(clients),
     )
 
 
@@ -97,10 +102,11 @@ def _start_ns(events: Iterable[Event], folder: RunFolder) -> int:
     return min((event.time_ns for event in _first_events(folder.history_files())), default=0)
 
 
-def client_libraries(folder: RunFolder) -> Iterator[str]:
-    """Yields each library and version by which members told the brokers who they are (KIP-511), with the client ids.
+def clients_by_library(folder: RunFolder) -> dict[str, set[str]]:
+    """Returns each library and version by which members told the brokers who they are (KIP-511), with the client ids.
 
-    One connection has one client: of its requests the first is read, and the first that names a library.
+    "" stands for a library that does not name itself. One connection has one client: of its requests the first is read,
+    and the first that names a library.
     """
     lanes, seen = _member_lanes(folder), dict[str, set[str]]()
     for request in _first_requests(folder):
@@ -109,13 +115,16 @@ def client_libraries(folder: RunFolder) -> Iterator[str]:
             client = bounded(request.details.get("client_id") or "no client id", most=60)
             seen.setdefault(bounded(library, most=80) if library else "", set()).add(client)
     silent = seen.pop("", set()).difference(*seen.values())
-    named = [
-        *sorted(seen.items())[:LIBRARIES_MAX],
-        *([("a library that does not name itself", silent)] if silent else []),
-    ]
-    for library, clients in named:
-        more = f", and {len(clients) - CLIENTS_MAX} more" if len(clients) > CLIENTS_MAX else ""
-        yield f"{library} ({', '.join(sorted(clients)[:CLIENTS_MAX])}{more})"
+    return seen | ({"": silent} if silent else {})
+
+
+def clients_in_words(clients: Mapping[str, Set[str]]) -> Iterator[str]:
+    """Yields each library with its client ids, those that do not name themselves last; no more than a page has room."""
+    named = sorted((library, ids) for library, ids in clients.items() if library)[:LIBRARIES_MAX]
+    silent = [("a library that does not name itself", clients[""])] if "" in clients else []
+    for library, ids in [*named, *silent]:
+        more = f", and {len(ids) - CLIENTS_MAX} more" if len(ids) > CLIENTS_MAX else ""
+        yield f"{library} ({', '.join(sorted(ids)[:CLIENTS_MAX])}{more})"
 
 
 def commit_in_words(state: object) -> str:

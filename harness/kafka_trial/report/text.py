@@ -9,6 +9,7 @@ from typing import Any
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import find_invariant
 from kafka_trial.report.event_text import bounded, count_in_words, reading_in_words
+from kafka_trial.report.library_advice import library_advice
 from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report
 from kafka_trial.report.run_metadata import RunMetadata
 
@@ -32,7 +33,7 @@ def text_of(report: Report) -> str:
     """Returns a report as text."""
     verdict = report.verdict
     lines = [report.headline, f"worst: {report.worst}", f"replay: {report.replay}", "", *_asked(report)]
-    lines += _section("violations", _violations(verdict))
+    lines += _section("violations", _violations(verdict, report.metadata.libraries))
     lines += _section("reasons", verdict["reasons"])
     lines += _section("notes", [bounded(note, most=NOTE_MAX) for note in verdict.get("notes", ())])
     lines += _section("faults and their evidence", _faults(verdict["faults"]))
@@ -101,7 +102,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
     return ["", title, *body] if body else []
 
 
-def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _violations(verdict: Mapping[str, Any], libraries: Sequence[str]) -> Iterator[str]:
     for row in verdict["violations"]:
         follows = f"follows from {row['follows']}: " if row.get("follows") else ""
         counted = count_in_words(str(row["anomaly"]), row["count"], verdict["counts"])
@@ -109,14 +110,17 @@ def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
         events = row["events"]
         more = f" and {len(events) - EVENTS_MAX} more" if events[EVENTS_MAX:] else ""
         yield f"{INDENT}proved by {', '.join(events[:EVENTS_MAX]) or 'no single event'}{more}"
-        yield from _advised(str(row["anomaly"]))
+        yield from _advised(str(row["anomaly"]), libraries)
 
 
-def _advised(anomaly: str) -> Iterator[str]:
-    """Yields what usually causes an anomaly and what to change; nothing for a plain failure of the process."""
+def _advised(anomaly: str, libraries: Sequence[str]) -> Iterator[str]:
+    """Yields what usually causes an anomaly and what to change, with the libraries that brokers saw too; nothing for a
+    plain failure of the process."""
     if (known := find_invariant(anomaly)) is None:
         return
-    told = {"usually": known.cause, "change": known.remedy, "more": f"kafka-trial explain {anomaly}"}
+    told = {"usually": known.cause, "change": known.remedy}
+    told |= {f"change, {library}": said for library, said in library_advice(anomaly, libraries)}
+    told |= {"more": f"kafka-trial explain {anomaly}"}
     for text in (f"{name}: {said}" for name, said in told.items() if said):
         yield from textwrap.wrap(text, WIDTH - 2, initial_indent=INDENT, subsequent_indent=INDENT * 2)
 

@@ -81,6 +81,7 @@ def collect(
         lasting=(*unknowns, *broken),
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
+        untried=tuple(_untried(judgement)),
     )
 
 
@@ -174,6 +175,16 @@ def _fresh(judgement: Judgement) -> Iterator[str]:
     if few:
         named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))
         yield f"fewer than {FRESH_MIN} records came since a member last got partition{'s' * (len(few) > 1)} {named}"
+
+
+def _untried(judgement: Judgement) -> Iterator[str]:
+    """Yields that rebalances met no record in hand, where the request log was read to its end and shows so."""
+    slices, states = judgement.slices, judgement.trial_context.witnesses
+    read = [state == "complete" for name, state in states.items() if name.startswith("requests")]
+    if slices is None or not read or not all(read):
+        return
+    if slices["revocations"].sum() and not slices["revocations_met"].sum():
+        yield "no rebalance met a record in hand: what this consumer does then was not tried"
 
 
 def _shown(value: object) -> str:

@@ -124,7 +124,11 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         counts=dict(collected.counts) | {found.anomaly: found.count for found in collected.found},
         faults=collected.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
-        notes=(*collected.notes, *(_what_to_do(collected, retriable=retriable) if word == "unknown" else ())),
+        notes=(
+            *collected.notes,
+            *(_what_to_do(collected, retriable=retriable) if word == "unknown" else ()),
+            *(collected.untried if word == "pass" and collected.of_trial else ()),
+        ),
         printed=collected.printed,
         retriable=retriable,
     )

@@ -83,7 +83,7 @@ class VerdictInput:
     plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs. `notes`
     are worth knowing, and decide nothing; nor does `printed`, what members printed that is no event, or an error.
     `lasting`: those of `ground` that another try would meet again. `withheld`: what the machine kept from the members,
-    in words. `of_trial`: it can be tried again, it is no audit.
+    in words. `of_trial`: it can be tried again, it is no audit. `untried`: what a pass did not try, as sentences.
     """
 
     found: tuple[AnomalyResult, ...]
@@ -98,6 +98,7 @@ class VerdictInput:
     withheld: tuple[str, ...] = ()
     of_trial: bool = True
     printed: tuple[PrintedLines, ...] = ()
+    untried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

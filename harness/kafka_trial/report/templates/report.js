@@ -463,7 +463,7 @@
     detail.textContent = told(one) + (one.at === null ? "" : during(one.at));
     proof.replaceChildren();
     const help = make("p");
-    if (one.advice) for (const [word, text] of [["Usually: ", one.advice[0]], ["Change: ", one.advice[1]]]) help.append(make("strong", {}, word), text, make("br"));
+    if (one.advice) for (const [word, text] of [["Usually: ", one.advice[0]], ["Change: ", one.advice[1]], ...one.advice.slice(2)]) help.append(make("strong", {}, word), text, make("br"));
     const events = make("ul");
     for (const [name, at, text] of one.proofs.map((number) => anomalies.proofs[number])) {
       const entry = make("li");
