@@ -323,7 +323,9 @@ class FaultRunner:
         try:
             rng = random.Random(planned.seed)
             recorded = planned.resolved if self.exact else None
-            target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop)
+            target = resolve(
+                self.context, recorded, role=planned.target, rng=rng, stop=self.stop, idle=spec.of_topic
+            )
             planned = replace(planned, resolved=target.name)
             injection = Injection(
                 self.context, planned, target, scope=spec.scope_of(planned.options), stop=self.stop, rng=rng
