@@ -25,9 +25,12 @@ Effect = tuple[float, str]
 SINKS = {"topic": Sink(("done",)), "table": Sink(url="sqlite:///done.db", query="select id, at from done")}
 
 
-def committed(at_s: float, value: int, *, partition: int = 0, place: int | None = None) -> Told:
-    """A commit; its place in the log follows from its time."""
+def committed(
+    at_s: float, value: int, *, partition: int = 0, place: int | None = None, topic_id: str | None = None
+) -> Told:
+    """A commit; its place in the log follows from its time. `topic_id` None: its broker is too old to write it."""
     fields = {"topic": "t", "partition": partition, "committed_offset": value}
+    fields |= {} if topic_id is None else {"topic_id": topic_id}
     return "committed", fields | {"log_offset": int(at_s * 10) if place is None else place, "at_s": at_s}
 
 
@@ -54,11 +57,14 @@ def verdict_on(
     sink: str = "topic",
     ids: Mapping[int, str] | None = None,
     sink_read: bool = True,
+    starts: int = 0,
+    resets: int | None = None,
 ) -> Verdict:
     """Returns the verdict on an audit: `ends` are log ends by partition, `records` offsets in partition 0 at 500 s.
 
     `effects` are times and ids in a sink of the kind `sink` (None: there is none), `ids` those of records that are not
-    r0, r1, …; `sink_read`: whoever read the sink says that it did.
+    r0, r1, …; `sink_read`: whoever read the sink says that it did. `starts` is where partitions begin now, `resets` how
+    many resets forward the export had the records read of (None: it knew nothing of them).
     """
     run = create_run_folder(folder / "run", "audit", "g")
     asked = AuditRequest("h:1", "t", "g", 0, 1000 * S, claim=SHORT | ({"claim": claim} if claim else {}))
@@ -66,8 +72,8 @@ def verdict_on(
     (run.path / "consumer.toml").write_text(consumer_toml(asked, settings_of(asked)))
     run.write_json("scenario.json", {"schema": 1, "name": "audit", "topic": {"partitions": 0}})
     _write_offsets(run.history, offsets)
-    _write_observer(run.history, ends, {offset: (ids or {}).get(offset, f"r{offset}") for offset in records})
-    _write_run(run.history, offsets, unread, read_to_s=read_to_s, drain_s=drain_s)
+    _write_observer(run.history, ends, {offset: (ids or {}).get(offset, f"r{offset}") for offset in records}, starts)
+    _write_run(run.history, offsets, unread, read_to_s=read_to_s, drain_s=drain_s, resets=resets)
     if requests is not None:
         _write_requests(run.history, requests)
     if effects is not None:
@@ -92,14 +98,14 @@ def _write_sink(history: Path, effects: Sequence[Effect], *, read: bool) -> None
             recorder.record("witness", time_ns=1000 * S, state="complete")
 
 
-def _write_observer(history: Path, ends: Sequence[int], records: Mapping[int, str]) -> None:
+def _write_observer(history: Path, ends: Sequence[int], records: Mapping[int, str], starts: int) -> None:
     with Recorder(history, "observer") as recorder:
         recorder.record(
             "topic", time_ns=1010 * S, topic="t", topic_id="T", partitions=len(ends), cleanup_policy="delete"
         )
         for partition, end in enumerate(ends):
             place = {"topic": "t", "topic_id": "T", "partition": partition}
-            recorder.record("log_start", time_ns=1010 * S, **place, offset=0, source_wall_ns=1 * S)
+            recorder.record("log_start", time_ns=1010 * S, **place, offset=starts, source_wall_ns=1 * S)
             recorder.record("log_end", time_ns=1010 * S, **place, offset=end, asked_ns=1010 * S)
         for offset, name in records.items():
             place = {"topic": "t", "partition": 0, "offset": offset}
@@ -109,15 +115,22 @@ def _write_observer(history: Path, ends: Sequence[int], records: Mapping[int, st
 
 
 def _write_run(
-    history: Path, offsets: Sequence[Told], unread: Sequence[tuple[str, str]], *, read_to_s: float, drain_s: float
+    history: Path,
+    offsets: Sequence[Told],
+    unread: Sequence[tuple[str, str]],
+    *,
+    read_to_s: float,
+    drain_s: float,
+    resets: int | None,
 ) -> None:
     commits = sum(kind == "committed" for kind, _ in offsets)
+    read = {} if resets is None else {"resets": resets}
     times = {"from_ns": 0, "until_ns": 1000 * S, "drain_ns": int(drain_s * S), "settle_ns": 10 * S}
     with Recorder(history, "run") as recorder:
         recorder.record("clock", time_ns=0, wall_ns=0)
         recorder.record("topic_named", time_ns=0, topic="t")
         recorder.record("group_named", time_ns=0, group="g")
-        recorder.record("audit", time_ns=0, **times, read_to_ns=int(read_to_s * S), commits=commits)
+        recorder.record("audit", time_ns=0, **times, read_to_ns=int(read_to_s * S), commits=commits, **read)
         for name, message in unread:
             recorder.record("unread", time_ns=0, name=name, message=message)
         for phase, at_s in (("steady", 0.0), ("drain", drain_s), ("snapshot", 1000.0)):

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
+
+# Not in pyproject.toml: pytest reads this file and not that one where the suites are run from the checkout for a
+# consumer that lies outside of it.
+sys.path.insert(0, str(Path(__file__).with_name("live")))
+sys.path.insert(0, str(Path(__file__).parent))
+
 from sampled import Sample, Sampled, asked
 
 from kafka_trial.cluster.booted import BootedCluster

@@ -231,10 +231,12 @@ def asked(
     return Line("requests-b0", "request", about | lane)
 
 
-def fetched(member: str, position: int | None, *, size_bytes: int = 0, complete: bool | None = None) -> Line:
+def fetched(
+    member: str, position: int | None, *, size_bytes: int = 0, complete: bool | None = None, error: int = 0
+) -> Line:
     """A member fetches partition 0 from there (None: some other partition only)."""
     where = {"partition": 9, "offset": 0} if position is None else {"partition": 0, "offset": position}
-    entry = {"topic": TOPIC, "size_bytes": size_bytes, "error": 0} | where
+    entry = {"topic": TOPIC, "size_bytes": size_bytes, "error": error} | where
     fields: dict[str, Any] = {"api": "FETCH", "lane": int(member[1:]), "connection": member, "entries": [entry]}
     return Line("requests-b0", "request", fields | ({} if complete is None else {"complete": complete}))
 

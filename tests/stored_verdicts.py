@@ -61,7 +61,7 @@ def _all_stored() -> dict[str, dict[str, Any]]:
 
 
 def _without_sentences(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: value for name, value in verdict.items() if name not in ("schema", "notes")}
+    told = {name: value for name, value in verdict.items() if name not in ("schema", "notes", "printed")}
     told["reasons"] = len(verdict["reasons"])
     for name in ("violations", "tolerated", "not_judged", "faults"):
         told[name] = [{key: of for key, of in one.items() if key not in SENTENCES} for one in verdict[name]]

@@ -84,7 +84,7 @@ def test_the_job_ends_as_certify_does(ci: str, status: int, word: str, tmp_path:
     """Fail and unknown both fail it, in other words; what was asked goes to the command as it is."""
     done = job_of(ci, tmp_path, status)
     assert done.returncode == status
-    assert done.stdout.startswith("certify|--consumer|my consumer.toml|--budget|90s|--out|out|")
+    assert done.stdout.startswith("certify|--consumer|my consumer.toml|--budget|90s|--retry-unknown|1|--out|out|")
     assert [one for one in ("pass: ", "fail: ", "unknown: ") if one in done.stdout] == [word] * bool(word)
 
 
@@ -93,7 +93,9 @@ def test_an_image_goes_to_the_command_as_it_is(ci: str, tmp_path: Path) -> None:
     """As one word."""
     image = "team/orders:1.4 and more"
     done = job_of(ci, tmp_path, **{IMAGE[ci]: image})
-    assert done.stdout.startswith(f"certify|--consumer|my consumer.toml|--consumer-image|{image}|--budget|90s|"), done
+    assert done.stdout.startswith(
+        f"certify|--consumer|my consumer.toml|--consumer-image|{image}|--budget|90s|--retry-unknown|1|"
+    ), done
 
 
 def test_what_is_kept_between_jobs_is_what_the_harness_and_pip_keep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,12 +143,19 @@ def test_what_is_installed_from_is_there() -> None:
     assert "--hash=sha256:" in (CHECKOUT / locks[1]).read_text()
 
 
+def copy_as_it_is(source: Path, to: Path) -> None:
+    """Copies a file or a folder as `COPY` of a Dockerfile does: links stay links."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, to, symlinks=True)
+    else:
+        shutil.copy(source, to)
+
+
 def test_what_the_image_copies_makes_a_whole_wheel(tmp_path: Path) -> None:
     """With suites, reference consumers and what `demo` convicts."""
     for name in COPIED:
-        copy = shutil.copytree if (CHECKOUT / name).is_dir() else shutil.copy
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(CHECKOUT / name, tmp_path / name)
+        copy_as_it_is(CHECKOUT / name, tmp_path / name)
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
     done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -160,9 +169,7 @@ def test_what_the_image_copies_makes_a_whole_wheel(tmp_path: Path) -> None:
 def test_the_image_is_built_and_judges(engine: DockerClient, tmp_path: Path) -> None:
     """From this machine's Python, for want of a registry: it installs itself by the locks, and judges a stored run."""
     for name in [*COPIED, "ci/Dockerfile"]:
-        copy = shutil.copytree if (CHECKOUT / name).is_dir() else shutil.copy
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(CHECKOUT / name, tmp_path / name)
+        copy_as_it_is(CHECKOUT / name, tmp_path / name)
     image = _image_of_ours(engine, tmp_path)
     try:
         stored = {str(CHECKOUT / "fixtures" / "histories" / "member-killed"): {"bind": "/stored", "mode": "ro"}}

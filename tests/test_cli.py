@@ -50,8 +50,8 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
         (["run", "control", "--consumer", "python-at-least-once", "--seeds", "5..1"], "must rise"),
         (["run", "control", "--consumer", "python-at-least-once", "--seeds", "a"], "write 1..5, or 3,7,11"),
         (["run", "control", "--consumer", "python-at-least-once", "--seeds", "1..2", "--seed", "1"], "exclude"),
-        (["run", "control", "--consumer", "python-at-least-once", "--repeat", "0"], "at least 1"),
-        (["run", "control", "--consumer", "python-at-least-once", "--retry-unknown", "-1"], "0 or more"),
+        (["run", "control", "--consumer", "python-at-least-once", "--repeat", "0"], "between 1 and"),
+        (["run", "control", "--consumer", "python-at-least-once", "--retry-unknown", "-1"], "between 0 and"),
         (["run", "control", "--consumer", "python-at-least-once", "--cluster", "none-such"], "cluster"),
         (["check", "no-such-folder"], "not a run folder"),
         (["audit", "--bootstrap", "h", "--topic", "t", "--group", "g", "--from", "1h"], "'h' is no host:port"),
@@ -199,6 +199,41 @@ def test_no_option_of_several_names_drops_any() -> None:
         if action.option_strings and action.nargs in ("+", "*") and not isinstance(action, argparse._ExtendAction)
     ]
     assert dropping == []
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["chek", "x"], "check"),
+        (["list", "suits"], "suites"),
+        (["list", "suites", "--jsn"], "--json"),
+        (["cluster", "upp"], "up"),
+        (["run", "control", "--consumer", "x", "--sed", "7"], "--seed"),
+        (["run", "membr-killed", "--consumer", "python-at-least-once"], "member-killed"),
+        (["run", "control", "--consumer", "python-at-least-oce"], "python-at-least-once"),
+        (["explain", "commit-ahed"], "commit-ahead"),
+        (["certify", "--consumer", "python-at-least-once", "--suite", "controll"], "control"),
+        (["cuts", "--consumer", "python-at-least-once", "--api", "Fech"], "Fetch"),
+        (["doctor", "--fetch", "4.3.2"], "4.3.1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_an_unknown_name_is_told_with_the_nearest(
+    words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it names: a verb, an option, a choice, a scenario, a consumer, an anomaly, a suite, a version."""
+    try:
+        status: int | str | None = main(words)
+    except SystemExit as ended:
+        status = ended.code
+    assert (status, f"Did you mean {nearest!r}" in capsys.readouterr().err) == (WRONG_INPUT, True)
+
+
+@pytest.mark.parametrize("what", sorted(LISTS))
+def test_whatever_is_listed_says_in_one_line_what_it_is(what: str) -> None:
+    """No summary is empty, a number of lines, or a page."""
+    rows = LISTS[what]()
+    assert [row["name"] for row in rows if not 3 < len(row["summary"]) < 160 or "\n" in row["summary"]] == []
 
 
 def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

@@ -18,7 +18,7 @@ import pytest
 from kafka_trial.claim import CHOICES, Claim
 from kafka_trial.consumers import spec, spec_toml, wire
 from kafka_trial.consumers.spec import OF_THIS_MACHINE, PLACEHOLDERS
-from kafka_trial.nemesis.fault import list_faults
+from kafka_trial.nemesis.fault import EACH_MEMBER, list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, Limits, Load, Scenario, Step, Topic
@@ -49,7 +49,6 @@ REQUIRED = {(spec_toml._Head, "name"), (spec.SinkPostgres, "schema_file")}
 ONE_OF_THE_TWO = {(spec_toml._Head, "command"), (spec_toml._Head, "image")}
 BEFORE = {"[image]": [("name", "required")]}  # keys of a section that the code keeps elsewhere
 BY_SECTION = {"topic", "load", "limits"}  # tables of their own
-NO_MODULES = {"kafka_trial.suites"}  # only the wheel has it
 READERS_OWN = {"main.py", "/tmp/main.py"}
 
 
@@ -92,7 +91,7 @@ def test_every_placeholder_role_and_line_is_there() -> None:
     placeholders = [row[0].strip("{}") for row in _table(CONSUMER_TOML, "Placeholders")]
     roles = [row[0] for row in _table(SCENARIOS, "Roles")]
     lines = {row[0] for row in _table(CONSUMERS, 'Lines (`events = "jsonl"`)')}
-    assert (sorted(placeholders), sorted(roles)) == (sorted([*PLACEHOLDERS, "address"]), sorted(ROLES))
+    assert (sorted(placeholders), sorted(roles)) == (sorted([*PLACEHOLDERS, "address"]), sorted([*ROLES, EACH_MEMBER]))
     assert lines | {"record_data", "records_consumed", "shutdown_requested"} == set(wire.DIALECTS["jsonl"])
     assert [outcome for outcome in wire.OUTCOMES if f'`"{outcome}"`' not in CONSUMERS] == []
 
@@ -198,7 +197,7 @@ def test_every_module_that_a_page_names_is_there() -> None:
     """`kafka_trial.check` can be imported, and `judge/evidence.py` is a file of ours; `main.py` is the reader's own."""
     pages = [*(CHECKOUT / "docs").rglob("*.md"), CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md"]
     text = "\n".join(page.read_text() for page in pages)
-    dotted = {name for name in re.findall(r"\bkafka_trial(?:\.[a-z_]+)+", text) if name not in NO_MODULES}
+    dotted = set(re.findall(r"\b(?:kafka_trial|lab)(?:\.[a-z_]+)+", text))
     files = set(re.findall(r"`(?:harness/)?(?:kafka_trial/)?([a-z_/]+\.py)`", text)) - READERS_OWN
     ours = [f"/{file.relative_to(CHECKOUT)}" for room in ("harness", "tests", "suites") for file in _sources(room)]
     assert {name for name in dotted if importlib.util.find_spec(name) is None} == set()
@@ -207,3 +206,12 @@ def test_every_module_that_a_page_names_is_there() -> None:
 
 def _sources(room: str) -> Iterator[Path]:
     return (CHECKOUT / room).rglob("*.py")
+
+
+def test_what_uninstalling_takes_away_from_tmp_is_all_that_is_made_there() -> None:
+    """Every name of a temporary folder begins with what the page says; `make clean` has the clone's."""
+    text = "\n".join(file.read_text() for file in _sources("harness/kafka_trial"))
+    prefixes = re.findall(r"\bprefix=f?\"([^\"]*)\"(?!, dir)", text) + re.findall(r"_PREFIX = \"([^\"]*)\"", text)
+    assert prefixes
+    assert [prefix for prefix in prefixes if not prefix.startswith("kafka-trial-")] == []
+    assert "`rm -rf /tmp/kafka-trial-*`" in (CHECKOUT / "docs" / "running.md").read_text()

@@ -1,5 +1,7 @@
-"""Every command that a page shows in a console is executed: here, or by a test that is named; or it is an exception.
+"""Every command that a page shows in a block is executed: here, or by a test that is named; or it is an exception.
 
+They are executed as a new user would: by the scripts of the editable install that `make setup` makes, in a folder of
+their own. Whatever is ours is also parsed, in the text of the pages too, and the files that it names are looked for.
 The exceptions and their reasons are printed by `python tests/test_page_commands.py`.
 """
 
@@ -16,21 +18,32 @@ from pathlib import Path
 import pytest
 from docker import DockerClient
 
-from kafka_trial.cli import main
+from installs import write_readme_consumer
+from kafka_trial.cli import _parser
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.registry import CHECKOUT, find_scenario
+from kafka_trial.registry import CHECKOUT, find_scenario, suites
 from lab.images import image_of_team
+from pages import CASES, Command, block_commands, files_of, folders_of, text_commands
+from tiers import in_turn
 
-CASES = sorted((CHECKOUT / "docs" / "cases").glob("*.md"))
-PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md")), *CASES]
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
 
-OF_A_RUN = (  # executed on the stored run of a real trial
-    "kafka-trial list suites",
+OF_A_RUN = (  # executed on the stored run of a real trial, in this order
     "kafka-trial check trial-runs/RUN",
     "kafka-trial report trial-runs/RUN",
     "kafka-trial show trial-runs/RUN offsets#31",
+    "kafka-trial show trial-runs/RUN partition 0 record 44",
+)
+QUICK = (  # executed as they stand, of the blocks and of the text
+    "kafka-trial list scenarios|suites|faults|invariants|consumers",
+    "kafka-trial list suites",
+    "kafka-trial list scenarios",
+    "kafka-trial list consumers",
+    "kafka-trial list invariants --markdown",
+    "kafka-trial explain --all",
+    "kafka-trial explain commit-ahead",
+    "kafka-trial preflight --help",
 )
 PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with its status
     "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1": FAIL,
@@ -42,7 +55,16 @@ PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with i
     "kafka-trial preflight --record-max 1MB --partitions 3 --consumers 1 --brokers 3 --consumer-library librdkafka "
     "--memory-max 45MB": FAIL,
 }
-LIVE = "kafka-trial run member-killed --consumer consumer.toml"  # executed as it stands, with the README's consumer
+LIVE = (  # executed with the README's consumer, one each time
+    "kafka-trial run member-killed --consumer consumer.toml",
+    "kafka-trial run cut-OffsetCommit-answered-kill --consumer consumer.toml",
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml",  # of one suite
+)
+COLLECTED = {  # executed as they stand, but that nothing is run: what is collected
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml": len(suites()),
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
+    "--alluredir allure": len(suites()),
+}
 TUTORIAL = (CHECKOUT / "docs" / "containers.md").read_text()
 IN_CONTAINERS = {  # of the tutorial, executed as they stand: command → the teams whose images it needs, its status
     "kafka-trial run member-killed --consumer fixtures/images/python-orders": (["python-orders"], PASS),
@@ -88,10 +110,6 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "--seeds",
     ),
     # Of the cases, by the same two files: test_the_files_of_a_case_are_there reads them.
-    "kafka-trial run provocations/frozen.toml --consumer none.toml --seed 1": (
-        "tests/live/test_stuck_partition.py",
-        'StuckPartitionCell("frozen", cure, SEED) for cure in ("none", ',
-    ),
     "kafka-trial run scenarios/hot-run.toml --consumer 1-record-1000ms.toml": (
         "tests/live/test_blocking_turns.py",
         'BlockingTurnsCell(HOT_RUN, "1-record-1000ms")',
@@ -108,62 +126,113 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/live/test_large_records.py",
         '"small-prefetch": {"queued',
     ),
+    "kafka-trial preflight --bootstrap broker1:9092 --topic orders --group billing --consumer-library librdkafka "
+    "--consumer-config consumer.properties": (
+        "tests/preflight/test_preflight_cluster.py",
+        '["preflight", "--bootstrap"',
+    ),
+    "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now": (
+        "tests/audit/test_audit_cluster.py",
+        "main([*scene.words(",
+    ),
+    "kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query "
+    '"select order_id, written_at from bills where written_at between :from and :until"': (
+        "tests/audit/test_sink_table.py",
+        "postgresql://",
+    ),
+    "docker build -f ci/Dockerfile -t kafka-trial .": ("tests/test_ci_files.py", '{"dockerfile": "ci/Dockerfile", '),
+    ".venv/bin/python -m pytest tests/invariants/test_commits.py": (".ci/run", "exec make test"),
 }
 EXCEPTIONS = {
-    "kafka-trial run cut-OffsetCommit-answered-kill --consumer consumer.toml": "a cell of `kafka-trial cuts`, which "
-    "tests/live/test_cuts.py runs; by its name it is found in tests/nemesis/test_cut_scenarios.py",
-    "kafka-trial preflight --bootstrap broker1:9092 --topic orders --group billing --consumer-library librdkafka "
-    "--consumer-config consumer.properties": "needs a cluster that is not ours; "
-    "tests/preflight/test_preflight_cluster.py asks one that is",
-    "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
-    "collects them from one, tests/cluster/test_wheel_alone.py tries and judges from one",
-    "docker build -f ci/Dockerfile -t kafka-trial .": "needs a container engine; tests/test_ci_files.py builds it "
-    "where one answers, and looks everywhere that what it copies is there and makes a whole wheel",
-    "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
-    "--alluredir allure": "the same suites; test_pytest_plugin.py and tests/report/test_allure.py run literal "
-    "trials with these options",
+    "kafka-trial run provocations/frozen.toml --consumer none.toml --seed 1": "what it shows is luck in one trial: "
+    "`make cases` measures how often; test_the_files_of_a_case_are_there reads its files",
     "kafka-trial run references.toml --consumer claim-check.toml": "`make cases` measures it: a row of "
     "reports/large_record_cures.jsonl; test_the_files_of_a_case_are_there reads its files",
     "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
     "tests/report/test_allure.py runs that of its lock file",
-    ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
     "docker save --output images.tar kafka-trial/kafka:4.3.1 team/orders:1.4": "Docker's own, with an image of yours",
     "docker load --input images.tar": "Docker's own, on another machine",
 }
-OTHER_PEOPLES = "needs a cluster that is not ours; tests/audit/test_audit_cluster.py audits one that is"
+READERS_OWN = {"mine.toml", "consumer.properties"}  # files that a reader has: a scenario, and settings of a client
 
 
-def commands() -> dict[str, str]:
-    """Returns every command that stands behind a prompt in a console block, or begins a block, and its page."""
-    found = {}
-    for page in PAGES:
-        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-        for block in (text for language, text in blocks if language in ("", "console", "sh")):
-            for line in block.replace("\\\n", " ").splitlines():
-                words = line.removeprefix("$ ").partition("   ")[0].strip()
-                if line.startswith("$ cd "):
-                    continue  # test_the_files_of_a_case_are_there goes there
-                if line.startswith("$ ") or re.match(r"kafka-trial |make |pytest ", line):
-                    found[re.sub(r"\s+#.*", "", words)] = page.name
-    return found
-
-
-def exceptions() -> dict[str, str]:
-    """Returns the commands that nothing executes, each with the reason."""
-    audits = {command: OTHER_PEOPLES for command in commands() if command.startswith("kafka-trial audit ")}
-    return {**EXCEPTIONS, **audits}
+def as_installed(command: str, *more: str, cwd: Path, within_s: float = 900) -> subprocess.CompletedProcess[str]:
+    """Runs a command of a page with more words behind it, as whoever has activated the environment does."""
+    bin_folder = Path(sys.executable).parent
+    hidden = ("PYTHONPATH", "PYTEST_ADDOPTS")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    return subprocess.run(
+        [*shlex.split(command), *more],
+        cwd=cwd,
+        env=environment | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=within_s,
+    )
 
 
 def test_every_command_is_executed_or_an_exception() -> None:
     """A new one needs its place here; one that is gone leaves it."""
-    known = {*OF_A_RUN, *PREFLIGHTS, LIVE, *IN_CONTAINERS, *ELSEWHERE, *exceptions()}
-    assert (set(commands()) - known, known - set(commands())) == (set(), set())
+    shown = {command.text for command in block_commands()}
+    known = {*OF_A_RUN, *PREFLIGHTS, *LIVE, *COLLECTED, *IN_CONTAINERS, *ELSEWHERE, *EXCEPTIONS}
+    in_text = {command.text for command in text_commands()}
+    assert (shown - {*known, *QUICK}, known - shown, {*QUICK} - {*shown, *in_text}) == (set(), set(), set())
 
 
 def test_what_is_executed_elsewhere_is_executed_there() -> None:
     """The file says so still."""
     wrong = [command for command, (file, words) in ELSEWHERE.items() if words not in (CHECKOUT / file).read_text()]
     assert wrong == []
+
+
+OURS = {
+    (command.page, command.text): command
+    for command in (*block_commands(), *text_commands())
+    if command.text.startswith("kafka-trial ")
+}
+
+
+@pytest.mark.parametrize("command", OURS.values(), ids=lambda command: f"{command.page.name}: {command.text}")
+def test_a_command_of_ours_is_one(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """All its words are taken, and the files that it names are the README's, the page's, or made by another command."""
+    for words in command.words():
+        assert not _refused(words), capsys.readouterr().err
+        assert [word for word in words if _is_a_file(word) and not _is_there(word, command)] == []
+
+
+def _refused(words: list[str]) -> bool:
+    try:
+        _parser().parse_args(words[1:])
+    except SystemExit as end:  # --help ends with 0
+        return end.code != 0
+    return False
+
+
+def _is_a_file(word: str) -> bool:
+    return word.endswith((".toml", ".json", ".properties")) or word.startswith("fixtures/")
+
+
+def _is_there(word: str, command: Command) -> bool:
+    known = {"consumer.toml", *files_of(command.page), *READERS_OWN}
+    made = folders_of(command.page)
+    return word in known or word.split("/")[0] in made or ((command.folder or CHECKOUT) / word).exists()
+
+
+@pytest.mark.parametrize("command", QUICK)
+def test_a_quick_command_works(command: str, tmp_path: Path) -> None:
+    """It ends in status 0 and says something."""
+    for words in Command(command, tmp_path).words():
+        done = as_installed(shlex.join(words), cwd=tmp_path)
+        assert (done.returncode, done.stdout.strip() != "") == (PASS, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("command", "tests"), COLLECTED.items())
+def test_the_suites_that_a_command_runs_are_found(command: str, tests: int, tmp_path: Path) -> None:
+    """All of them, for the consumer of the README; `test_installs.py` looks in every kind of install."""
+    write_readme_consumer(tmp_path)
+    done = as_installed(command, "--collect-only", "-q", cwd=tmp_path)
+    assert (done.returncode, f"{tests} tests collected" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("page", CASES, ids=lambda page: page.stem)
@@ -178,41 +247,32 @@ def test_the_files_of_a_case_are_there(page: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("command", OF_A_RUN)
-def test_a_command_on_a_stored_run_works(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It ends in status 0 and says something."""
+def test_the_commands_on_a_stored_run_work(tmp_path: Path) -> None:
+    """One after the other; each ends in status 0 and says something."""
     shutil.copytree(STORED, tmp_path / "trial-runs" / "RUN")
-    monkeypatch.chdir(tmp_path)
-    if " report " in command:
-        assert main(["check", "trial-runs/RUN"]) == PASS
-    assert main(shlex.split(command)[1:]) == PASS
-    assert capsys.readouterr().out.strip()
+    for command in OF_A_RUN:
+        done = as_installed(command, cwd=tmp_path)
+        assert (done.returncode, done.stdout.strip() != "") == (PASS, True), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("command", "status"), PREFLIGHTS.items())
-def test_a_preflight_of_the_page_works(
-    command: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_preflight_of_the_page_works(command: str, status: int, tmp_path: Path) -> None:
     """With the plan of the page; what does not fit is said to."""
     page = (CHECKOUT / "docs" / "preflight.md").read_text()
     (tmp_path / "plan.toml").write_text(re.findall(r"```toml\n(# plan\.toml.*?)```", page, re.DOTALL)[0])
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == status
-    assert capsys.readouterr().out.startswith("YES: " if status == PASS else "NO: ")
+    done = as_installed(command, cwd=tmp_path)
+    assert (done.returncode, done.stdout[:4]) == (status, "YES:" if status == PASS else "NO: "), done.stderr
 
 
 @pytest.mark.cluster
 @pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_a_command_that_runs_a_trial_works(tmp_path: Path) -> None:
-    """With the consumer of the README's five minutes, as the page has it."""
-    readme = (CHECKOUT / "README.md").read_text()
-    (tmp_path / "consumer.toml").write_text(re.findall(r"```toml\n(schema = 1.*?)```", readme, re.DOTALL)[0])
-    (tmp_path / "mine.py").write_text(re.findall(r"```python\n(# mine\.py.*?)```", readme, re.DOTALL)[0])
-    asked = [sys.executable, "-m", "kafka_trial", *shlex.split(LIVE)[1:]]
-    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    """With the consumer of the README's five minutes, as the page has it; of all suites the quickest."""
+    write_readme_consumer(tmp_path)
+    command = in_turn(LIVE)
+    more = ["-k", "control"] if command.startswith("pytest") else []
+    done = as_installed(command, *more, "--retry-unknown=1", cwd=tmp_path)
     assert done.returncode == PASS, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -264,5 +324,5 @@ def test_a_command_of_the_tutorial_ends_as_it_shows(
 
 
 if __name__ == "__main__":
-    for shown, reason in exceptions().items():
+    for shown, reason in EXCEPTIONS.items():
         print(f"{shown}: {reason}")

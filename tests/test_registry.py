@@ -80,5 +80,5 @@ def test_a_consumer_is_found_by_file_folder_or_name(tmp_path: Path) -> None:
     file.write_text("")
     assert registry.find_consumer(str(file)) == registry.find_consumer(str(tmp_path)) == file
     assert registry.find_consumer("python-at-least-once").parent.name == "python-at-least-once"
-    with pytest.raises(InputError, match=r"Did you mean python-at-least-once.*kafka-trial list consumers"):
+    with pytest.raises(InputError, match=r"Did you mean 'python-at-least-once'.*kafka-trial list consumers"):
         registry.find_consumer("python-at-least-onse")

@@ -17,11 +17,14 @@ from kafka_trial.report.html import write_reports
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import write_verdict
-from kafka_trial.verdict.verdict_input import claim_of, scope_of
+from kafka_trial.verdict.verdict_input import Scope, claim_of, scope_of
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement
     from kafka_trial.judge.spark_session import SparkSession
+
+# An audit has no scenario and no schedule: no partition must have had work, no number of records must have been judged.
+OF_AN_AUDIT = Scope(partitions=None, records_judged_min=0)
 
 
 def check_run(
@@ -53,7 +56,9 @@ def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
     """
     claim, unknowns = claim_of(folder)
     events = list(own_events(folder))
-    collected = collect(judgement, events, scope_of(folder), unknowns=unknowns)
+    audited = any(event.kind == "audit" for event in events)
+    scope = OF_AN_AUDIT if audited else scope_of(folder)
+    collected = collect(judgement, events, scope, unknowns=unknowns)
     if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
         collected = collect_audit(folder, collected, judgement, events, claim)
     verdict = decide(collected, claim)

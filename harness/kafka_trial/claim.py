@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from kafka_trial.errors import none_of, unknown_name
+from kafka_trial.errors import none_of, shown, unknown_name
 
 DELIVERY = ("at-least-once", "at-most-once", "exactly-once", "unclaimed")
 ACROSS_PARTITIONS = "key-across-partitions"
@@ -47,12 +47,12 @@ def claim_problems(table: dict[str, Any]) -> list[str]:
         if key in table and table[key] not in choices:
             problems.append(none_of(f"[claim] {key}", table[key], choices))
     problems += [
-        f"[claim] {key} = {table[key]!r} must be true or false"
+        f"[claim] {key} = {shown(table[key])} must be true or false"
         for key in SWITCHES
         if not isinstance(table.get(key, False), bool)
     ]
     return problems + [
-        f"[claim] {key} = {table[key]!r} must be a positive number"
+        f"[claim] {key} = {shown(table[key])} must be a positive number"
         for key in ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")
         if key in table and not _positive(table[key])
     ]

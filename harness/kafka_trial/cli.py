@@ -1,6 +1,7 @@
 """The command `kafka-trial`: the hands. Each verb reads its words, calls one function, and ends in a status.
 
-Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 Ctrl-C or SIGTERM after cleanup.
+Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, or an error that nothing here expected,
+4 unknown, 130 Ctrl-C or SIGTERM after cleanup. Only a verdict ends in 1.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from kafka_trial import __version__, plugins, verbs
-from kafka_trial.errors import INTERRUPTED, KafkaTrialError
+from kafka_trial.errors import INTERRUPTED, did_you_mean, end_in_status, unknown_name
+from kafka_trial.option_checks import check_options, given_words
 from kafka_trial.preflight.knobs import CODECS, LIBRARIES
 from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
 from kafka_trial.process.signals import sigterm_as_ctrl_c
+from kafka_trial.starters.starter import LANGUAGES, SINKS
 
 if TYPE_CHECKING:
-    _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    _Subparsers = argparse._SubParsersAction[Any]
 
 EXAMPLES = {
-    "run": "kafka-trial run member-killed --consumer fixtures/reference/python-at-least-once/consumer.toml --seed 7",
+    "init": "kafka-trial init orders --language go --sink http",
+    "run": "kafka-trial run member-killed --consumer consumer.toml --seed 7",
     "check": "kafka-trial check trial-runs/20260101T120000Z-control-orders-1a2b",
     "report": "kafka-trial report trial-runs/20260101T120000Z-control-orders-1a2b",
-    "show": "kafka-trial show trial-runs/20260101T120000Z-control-orders-1a2b offsets#131",
+    "show": "kafka-trial show trial-runs/20260101T120000Z-control-orders-1a2b partition 0 record 344",
     "explain": "kafka-trial explain commit-ahead",
     "list": "kafka-trial list scenarios --json",
     "doctor": "kafka-trial doctor --fetch 4.3.1",
@@ -61,6 +65,9 @@ PREFLIGHT_OPTIONS = {
 }
 
 
+DEBUG = "where a command ends in an error: also show where in the program that was"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status, whether or not somebody still reads what it prints."""
     if arguments is None:
@@ -68,29 +75,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with sigterm_as_ctrl_c():
+            check_options(options)
             plugins.load(options.plugin or ())
             return _call(options.verb_function, options)
-    except KafkaTrialError as error:
-        print(f"kafka-trial {options.verb}: {error}", file=sys.stderr)
-        return error.exit_status
     except KeyboardInterrupt:
         print("kafka-trial: interrupted; everything was healed and cleaned up", file=sys.stderr)
         return INTERRUPTED
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a traceback ends in 1, as the verdict *fail* does
+        named = given_words(options)
+        return end_in_status(f"kafka-trial {options.verb}", error, debug=options.debug, named=named)
 
 
 def _call(function: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    return function(options)
+    """Calls a verb, and has what it printed arrive: a full disk is told while there is somebody to tell it to."""
+    status = function(options)
+    print(end="", flush=True)
+    return status
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names the nearest word where one is unknown: a verb, a choice, an option."""
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        if action.choices is not None and value not in action.choices:
+            what = action.dest if action.dest in ("verb", "action") else "name"
+            raise argparse.ArgumentError(None, unknown_name(what, value, action.choices))
+
+    def error(self, message: str) -> NoReturn:
+        """Ends in status 2, with the nearest option for one that is unknown."""
+        given = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        if message.startswith("unrecognized arguments") and given:
+            message += f".{did_you_mean(given[0], self._option_string_actions)} `{self.prog} --help` names all"
+        super().error(message)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As its parent; but a verb's own parser tells of its unknown options, for it knows the others."""
+        options, rest = self.parse_known_args(args, namespace)
+        if rest:
+            verbs_of = next(action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+            verbs_of.choices[options.verb].error(f"unrecognized arguments: {' '.join(rest)}")
+        return options
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="kafka-trial",
         description="Puts a Kafka consumer on trial: boots a cluster, breaks it on purpose, judges with evidence.",
         epilog="Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 interrupted.",
     )
+    parser.add_argument("--debug", action="store_true", help=DEBUG)
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for add in (
+        _init,
         _run,
         _check,
         _report,
@@ -113,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
 def _verb(
     parsers: _Subparsers, name: str, function: Callable[[argparse.Namespace], int], text: str
 ) -> argparse.ArgumentParser:
-    parser = parsers.add_parser(
+    parser: argparse.ArgumentParser = parsers.add_parser(
         name,
         help=text,
         description=text[0].upper() + text[1:] + ".",
@@ -123,8 +160,21 @@ def _verb(
     parser.add_argument(
         "--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)"
     )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
     parser.set_defaults(verb_function=function)
     return parser
+
+
+def _init(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "init", verbs.init, "write a consumer.toml, and the smallest honest consumer beside it")
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where (default: this folder)")
+    parser.add_argument(
+        "--language", default="python", choices=LANGUAGES, help="of the consumer, or `image`: Python in a container"
+    )
+    parser.add_argument(
+        "--sink", default="none", choices=SINKS, help="where its effects go (default: none; it prints what it does)"
+    )
+    parser.add_argument("--name", help="what it is called (default: as the folder)")
 
 
 def _run(parsers: _Subparsers) -> None:
@@ -173,9 +223,14 @@ def _report(parsers: _Subparsers) -> None:
 
 
 def _show(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "show", verbs.show, "print one event of a run's history and its neighbours")
+    parser = _verb(parsers, "show", verbs.show, "print one event or record of a run's history, with its neighbours")
     parser.add_argument("run", metavar="RUN", help="a run folder")
-    parser.add_argument("event", metavar="SOURCE#NUMBER", help="as reports name events: offsets#131")
+    parser.add_argument(
+        "selectors",
+        nargs="+",
+        metavar="SELECTOR",
+        help="an event as reports name it (offsets#131), or a record: partition 0 record 344",
+    )
     parser.add_argument("--around", type=int, default=5, metavar="N", help="so many before and after it (default 5)")
 
 
@@ -236,13 +291,17 @@ def _consumer_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _many_trials_options(parser: argparse.ArgumentParser) -> None:
+def _many_trials_options(parser: argparse.ArgumentParser, *, retry_unknown: int) -> None:
     """What a verb takes that tries one consumer in many ways, side by side."""
     _consumer_options(parser)
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument(
-        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
+        "--retry-unknown",
+        type=int,
+        default=retry_unknown,
+        metavar="N",
+        help="try a trial up to N times more that only its environment made unknown (default: %(default)s)",
     )
 
 
@@ -264,7 +323,7 @@ def _cuts(parsers: _Subparsers) -> None:
     )
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
     parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")
-    _many_trials_options(parser)
+    _many_trials_options(parser, retry_unknown=0)
     parser.add_argument(
         "--out", default="cuts", metavar="DIR", help="rows, page, and what did not pass (default: cuts); goes on there"
     )
@@ -288,7 +347,7 @@ def _certify(parsers: _Subparsers) -> None:
         metavar="TIME",
         help="only the suites that find most in this time, by the calibration: 90s, 10m, 2h, or minutes",
     )
-    _many_trials_options(parser)
+    _many_trials_options(parser, retry_unknown=1)
     parser.add_argument(
         "--out", default="certificate", metavar="DIR", help="certificate, page and run folders; goes on there"
     )
@@ -406,13 +465,20 @@ def _trial_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Unbroken(io.FileIO):
-    """A file descriptor that takes everything, also when nobody reads it any more."""
+    """A file descriptor that takes everything, also when nobody reads it any more; a full disk is told once."""
+
+    full = False
 
     def write(self, data: object, /) -> int:
         try:
             return super().write(data)  # type: ignore[arg-type]
         except BrokenPipeError:
             return memoryview(data).nbytes  # type: ignore[arg-type]
+        except OSError:
+            if self.full:  # Python tries again when it ends, and would end in a status of its own
+                return memoryview(data).nbytes  # type: ignore[arg-type]
+            self.full = True
+            raise
 
 
 def unbroken(stream: TextIO) -> TextIO:
@@ -424,7 +490,7 @@ def unbroken(stream: TextIO) -> TextIO:
         return stream
     by_line = bool(stream.line_buffering)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=by_line
+        io.BufferedWriter(raw), encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line
     )
 
 

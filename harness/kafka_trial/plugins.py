@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,7 +50,7 @@ def load(files: Sequence[str] = ()) -> None:
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.module):
         if point.module not in _LOADED:
             with _registering(f"entry point {point.value}"):
-                _take_scenarios(importlib.import_module(point.module), point.value)
+                _take_scenarios(_imported(point), point.value)
             _LOADED[point.module] = Plugin(point.module)
     for given in dict.fromkeys([*registry.plugin_names(), *(str(Path(file).absolute()) for file in files)]):
         if given not in _LOADED:
@@ -101,6 +101,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _imported(point: EntryPoint) -> ModuleType:
+    try:
+        return importlib.import_module(point.module)
+    except (Exception, SystemExit) as error:  # of whatever package: it is told with its place
+        said = f"cannot be imported: {type(error).__name__}: {error}; mend or remove the package that has it"
+        raise InputError(f"entry point {point.value}", said) from error
+
+
 def _load_file(file: Path) -> None:
     if not file.is_absolute():
         raise InputError(f"plug-in {file}", f"{registry.PLUGINS} names it, and no installed package has it")
@@ -127,7 +135,7 @@ def _execute(file: Path, text: str) -> ModuleType:
         exec(compile(text, str(file), "exec"), module.__dict__)
     except InputError:
         raise
-    except Exception as error:  # whatever it was: it is told with its place
+    except (Exception, SystemExit) as error:  # whatever it was: it is told with its place
         del sys.modules[name]
         raise InputError(str(file), f"cannot be executed: {type(error).__name__}: {error}") from error
     return module

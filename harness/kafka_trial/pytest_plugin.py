@@ -1,9 +1,9 @@
 """The pytest plugin: the face. A `trial` fixture, one item per scenario × consumer × Kafka version, honest outcomes.
 
-`trial(SCENARIO).must_pass()` runs one trial and judges it. A verdict *fail* is a test failure; *unknown* is a test
-error: both red, never skipped; what is skipped is a suite of ours that the consumer's sink cannot serve. Clusters stay
-warm for the session and are rebuilt when a fault ruined them. Ctrl-C ends the session, after the trial was healed and
-cleaned up.
+`trial(SCENARIO).must_pass()` runs one trial and judges it. A verdict *fail* is a test failure; *unknown*, and a trial
+that could not be run or judged, is a test error: all red, never skipped; what is skipped is a suite of ours that the
+consumer's sink cannot serve. Clusters stay warm for the session and are rebuilt when a fault ruined them. Ctrl-C ends
+the session, after the trial was healed and cleaned up.
 
 Which consumers a test is for: the option, its marker, the project's setting, in this order. A project of one's own is
 never given our reference consumers; our suites in our own checkout are.
@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,9 @@ import pytest
 
 from kafka_trial import plugins, registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
-from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, UnjudgeableError
+from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, KafkaTrialError, UnjudgeableError
+from kafka_trial.history.store import check_out
+from kafka_trial.option_checks import check_options
 from kafka_trial.process.signals import sigterm_as_ctrl_c
 from kafka_trial.scenario import Scenario
 
@@ -89,13 +92,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.getini("filterwarnings").insert(0, line)
     config.pluginmanager.register(Outcomes(config), "kafka-trial-outcomes")
     try:
+        _check_options(config)
         plugins.load(config.getoption("plugin") or ())
         for version in _versions(config):
             find_version(version)
             for name in config.getoption("consumer") or ():
                 check(registry.find_consumer(name), version, image=config.getoption("consumer_image"))
-    except InputError as error:
+    except (KafkaTrialError, OSError) as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _check_options(config: pytest.Config) -> None:
+    """Makes sure that numbers are within bounds, and that run folders can be written where they are to go."""
+    given = {"seed": config.getoption("trial_seed"), "retry_unknown": config.getoption("retry_unknown")}
+    check_options(Namespace(**given))
+    if runs := config.getoption("trial_runs"):
+        check_out(Path(runs))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -126,6 +138,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 RESULTS: pytest.StashKey[list[TrialResult]] = pytest.StashKey()  # of an item: its trials, until a report has them
+BROKE: pytest.StashKey[Exception] = pytest.StashKey()  # of an item: what ended a trial of it without a verdict
 
 
 @dataclass(frozen=True)
@@ -158,10 +171,14 @@ class Trial:
         except (Interrupted, KeyboardInterrupt) as interrupt:
             told = str(interrupt) or "interrupted while booting or judging; cleaned up"
             pytest.exit(f"kafka-trial: {told}", returncode=INTERRUPTED)
+        except Exception as error:
+            self.item.stash[BROKE] = error
+            raise
         from kafka_trial.report.trial_result import trial_result
 
         result = trial_result(trialed.folder)
-        self.item.stash.setdefault(RESULTS, []).append(result)
+        earlier = [f"{one.folder.path}: {'; '.join(one.verdict.reasons)}" for one in trialed.earlier]
+        self.item.stash.setdefault(RESULTS, []).append(replace(result, earlier=earlier))
         self.item.user_properties.extend(result.properties)
         if trialed.tries:
             self.item.user_properties.append((TRIED_AGAIN, trialed.tries))
@@ -169,7 +186,7 @@ class Trial:
 
     def _unserved(self, scenario: Scenario) -> str | None:
         """Returns why a suite of ours is nothing for the consumer's sink; of a test of one's own that is an error."""
-        if registry.suites_folder() not in self.item.path.parents:
+        if not registry.is_suite(self.item.path):
             return None
         from kafka_trial.consumers.consumer import spec_from_toml
         from kafka_trial.trial.spec import scenario_sink_problem
@@ -211,12 +228,29 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
 
 
 @pytest.fixture(scope="session")
-def kafka_trial_session() -> Iterator[Session]:
-    """Holds the warm clusters and the Spark session of this pytest session."""
+def kafka_trial_session(pytestconfig: pytest.Config) -> Iterator[Session]:
+    """Holds the warm clusters and the Spark session of this pytest session; what is fetched or made first is told."""
+    from kafka_trial.trial.console import Console
     from kafka_trial.trial.session import Session
 
-    with Session() as session:
+    write = _terminal_lines(pytestconfig)
+    with Console(quiet=write is None, write=write), Session() as session:
         yield session
+
+
+def _terminal_lines(config: pytest.Config) -> Callable[[str], None] | None:
+    """Returns what writes a line to the terminal although pytest captures; None in a worker, which has no terminal."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    if reporter is None or capture is None:
+        return None
+
+    def write(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    return write
 
 
 def _versions(config: pytest.Config) -> list[str]:
@@ -317,8 +351,7 @@ def _found(name: str, folders: list[Path], version: str, image: str | None) -> C
 
 def _is_ours(config: pytest.Config, module: Path) -> bool:
     """Tells whether a test is one of our suites in our own checkout."""
-    suites = registry.CHECKOUT / "suites"
-    return config.rootpath == registry.CHECKOUT and suites in module.parents
+    return config.rootpath == registry.CHECKOUT and registry.is_suite(module)
 
 
 TRIED_AGAIN = "tried again"
@@ -338,11 +371,14 @@ class Outcomes:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Marks the report of an unknown trial: nothing was found out about the consumer. Hands on what was tried."""
+        """Marks the report of a trial that is unknown, or that ended without a verdict: nothing was found out about the
+        consumer. Hands on what was tried."""
         report = yield
-        if call.excinfo is not None and isinstance(call.excinfo.value, UnknownVerdictError):
-            report.longrepr = str(call.excinfo.value)
+        error = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(error, UnknownVerdictError) or (error is not None and error is item.stash.get(BROKE, None)):
             report.unknown = True  # type: ignore[attr-defined]
+            if isinstance(error, KafkaTrialError):  # it says all; where something else broke, pytest's traceback does
+                report.longrepr = str(error)
         if results := item.stash.get(RESULTS, []):
             report.trials = [asdict(result) for result in results]  # type: ignore[attr-defined]
             self._add_to_allure(results, report)
@@ -401,7 +437,10 @@ class Outcomes:
 
         results = [TrialResult(**trial) for trial in trials]
         page = os.path.commonpath([result.report for result in results])
-        if problem := append_summary(summary(results, page=page)):
+        all_suites = registry.scenarios().keys()
+        tried = {result.scenario for result in results} & all_suites
+        suites = f"{len(tried)} of {len(all_suites)} suites" if tried else ""
+        if problem := append_summary(summary(results, page=page, suites=suites)):
             terminalreporter.line(problem)
         if self._config.pluginmanager.has_plugin("allure_listener"):
             from kafka_trial.report.allure import write_directory

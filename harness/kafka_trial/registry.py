@@ -1,39 +1,44 @@
 """Where scenarios and consumers are found: plug-ins by walking folders, nothing to register by hand.
 
 A suite is a module `test_<topic>.py` with `SCENARIO` (or `SCENARIOS`); a fixture consumer is a folder with TOML files.
-In a checkout they lie at the top level; in an installed wheel inside the package.
+Both are inside the package, in every kind of install. In a checkout these are symbolic links to the folders at the top
+level, and paths are told as they are there.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import re
-import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
-from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.errors import InputError, did_you_mean, unknown_name
 from kafka_trial.nemesis.cut_scenarios import cut_name_problems, cut_scenario
 from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_toml, scenario_problems
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent
+SAID_IN_PATCHES = {"sin.diff": r"^\+Sin: (.+)$", "twin.diff": r"^\+Twin of: (.+)$"}
 PLUGINS = "KAFKA_TRIAL_PLUGINS"  # of the environment: plug-ins, as in PATH, for processes that are started here
 
 
 def suites_folder() -> Path:
-    """Returns the folder of the suites: the checkout's, else the wheel's."""
-    return _first_folder(CHECKOUT / "suites", PACKAGE / "suites")
+    """Returns the folder of the suites."""
+    return (PACKAGE / "suites").resolve()
+
+
+def is_suite(module: Path) -> bool:
+    """Tells whether a module of tests is one of our suites, by whichever path it is reached."""
+    return suites_folder() in module.resolve().parents
 
 
 def reference_folder() -> Path:
-    """Returns the folder of the sound reference consumers: the checkout's, else the wheel's."""
-    return _first_folder(CHECKOUT / "fixtures" / "reference", PACKAGE / "reference")
+    """Returns the folder of the sound reference consumers."""
+    return (PACKAGE / "reference").resolve()
 
 
 def unusual_folder() -> Path | None:
@@ -53,9 +58,9 @@ def unusual_suites(consumer: str) -> tuple[str, ...]:
 
 
 def zoo_folders() -> list[Path]:
-    """Returns the folders of the faulty consumers and of their sound twins; a wheel has what `demo` convicts."""
-    checkout = [folder for name in ("faulty", "twins") if (folder := CHECKOUT / "fixtures" / name).is_dir()]
-    return checkout or [folder for folder in [PACKAGE / "faulty"] if folder.is_dir()]
+    """Returns the folders of the faulty consumers and of their sound twins; a wheel has only what `demo` convicts."""
+    folders = ((PACKAGE / "faulty").resolve(), CHECKOUT / "fixtures" / "twins")
+    return [folder for folder in folders if folder.is_dir()]
 
 
 @cache
@@ -74,7 +79,7 @@ def scenarios() -> dict[str, Scenario]:
     """
     found: dict[str, Scenario] = {}
     for file in suites().values():
-        for scenario in scenarios_of(_module(file)):
+        for scenario in scenarios_of(_suite(file)):
             problems = scenario_problems(scenario)
             if scenario.name in found:
                 problems.append(f"the name {scenario.name!r} is registered twice")
@@ -82,6 +87,24 @@ def scenarios() -> dict[str, Scenario]:
                 raise InputError(str(file), problems)
             found[scenario.name] = scenario
     return found
+
+
+def _suite(file: Path) -> ModuleType:
+    return importlib.import_module(f"{__package__}.suites.{file.stem}")
+
+
+def suite_summary(file: Path) -> str:
+    """Returns what a suite asks, in one line: the summaries of its scenarios."""
+    return "; ".join(scenario.summary for scenario in scenarios_of(_suite(file)))
+
+
+def consumer_summary(file: Path) -> str:
+    """Returns what a fixture consumer is, in one line: its sin, whose sound twin it is, or how its file begins."""
+    for patch, said in SAID_IN_PATCHES.items():
+        if (diff := file.parent / patch).exists() and (found := re.search(said, diff.read_text(), re.MULTILINE)):
+            return f"{'sin: ' if patch == 'sin.diff' else 'sound, looks like '}{found[1]}"
+    first = file.read_text(encoding="utf-8").splitlines()[:1]
+    return first[0].removeprefix("#").strip().partition(". ")[0] if first and first[0].startswith("#") else file.stem
 
 
 def plugin_names() -> list[str]:
@@ -176,8 +199,7 @@ def find_consumer(given: str) -> Path:
 
 def _unknown_consumer(given: str) -> str:
     """Returns the sentence for a word that is neither a file nor a fixture; there are too many of them to list."""
-    near = get_close_matches(given, consumers(), n=3)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    hint = did_you_mean(given, consumers(), most=3)
     return f"no such file, and no consumer of ours is called {given!r}.{hint} See: kafka-trial list consumers"
 
 
@@ -200,19 +222,3 @@ def scenarios_of(module: ModuleType) -> Iterator[Scenario]:
     if hasattr(module, "SCENARIO"):
         yield module.SCENARIO
     yield from getattr(module, "SCENARIOS", ())
-
-
-def _module(file: Path) -> ModuleType:
-    name = f"kafka_trial_suites.{file.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[name] = module
-    return sys.modules[name]
-
-
-def _first_folder(*candidates: Path) -> Path:
-    return next((folder for folder in candidates if folder.is_dir()), candidates[-1])

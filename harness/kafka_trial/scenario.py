@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.errors import none_of, unknown_name
+from kafka_trial.errors import none_of, reason, shown, unknown_name
 
 SCENARIO_SCHEMA = 1
 
@@ -167,7 +167,7 @@ def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
     try:
         table = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        return None, [f"cannot be read as TOML: {error}"]
+        return None, [f"cannot be read as TOML: {reason(error)}"]
     return _of_our_schema({"name": path.stem} | table)
 
 
@@ -175,8 +175,8 @@ def scenario_from_json(path: Path) -> tuple[Scenario | None, list[str]]:
     """Returns the scenario of a run folder's scenario.json, or None and every problem found in it."""
     try:
         table = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        return None, [f"cannot be read as JSON: {error}"]
+    except (OSError, ValueError, RecursionError) as error:
+        return None, [f"cannot be read as JSON: {reason(error)}"]
     return _of_our_schema(table) if isinstance(table, dict) else (None, ["is no JSON object"])
 
 
@@ -244,7 +244,7 @@ def _value(hint: Any, value: Any, place: str, problems: list[str]) -> Any:
         if value is not None:
             return _value(typing.get_args(hint)[0], value, place, problems)
     elif not _fits(hint, value):
-        problems.append(f"{place} = {value!r} must be {WORDS.get(hint, 'a table')}")
+        problems.append(f"{place} = {shown(value)} must be {WORDS.get(hint, 'a table')}")
     return value
 
 

@@ -17,6 +17,7 @@ from kafka_trial import registry
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, worst
+from kafka_trial.history.store import check_out
 from kafka_trial.trial.console import Console
 
 if TYPE_CHECKING:
@@ -25,10 +26,18 @@ if TYPE_CHECKING:
 Rows = list[dict[str, str]]
 
 
-def _at_least_one(option: str, given: int) -> int:
-    if given < 1:
-        raise InputError(option, f"{given} must be 1 or more")
-    return given
+def init(options: Namespace) -> int:
+    """`init FOLDER`: a consumer.toml and a small consumer, and the commands that build it and put it on trial."""
+    from kafka_trial.starters.starter import build_lines, write_starter
+
+    folder = Path(options.folder)
+    name = options.name or folder.resolve().name
+    files = write_starter(folder, name=name, language=options.language, sink=options.sink)
+    print(*(f"wrote {file}" for file in files), "\nnow:", sep="\n")
+    enter = [] if folder == Path() else [f"cd {folder}"]
+    trial = "kafka-trial run member-killed --consumer consumer.toml"
+    print(*(f"  {line}" for line in (*enter, *build_lines(name, options.language), trial)), sep="\n")
+    return PASS
 
 
 def run(options: Namespace) -> int:
@@ -63,15 +72,15 @@ def check(options: Namespace) -> int:
     from kafka_trial.trial.judge_process import judging_in_words
 
     check_master(options.spark_master)
-    if options.partitions is not None and options.partitions < 1:
-        raise InputError("--partitions", f"{options.partitions} must be 1 or more")
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
-    for folder in folders:
-        Console().phase("check", judging_in_words(folder))
-        verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
-        print(text_report(folder), last_lines(folder), sep="\n")
-        statuses.append(verdict.exit)
+    with Console() as console:
+        for folder in folders:
+            console.phase("check", judging_in_words(folder))
+            verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
+            with console.paused():
+                print(text_report(folder), last_lines(folder), sep="\n", flush=True)
+            statuses.append(verdict.exit)
     return worst(statuses)
 
 
@@ -88,11 +97,11 @@ def report(options: Namespace) -> int:
 
 
 def show(options: Namespace) -> int:
-    """`show RUN SOURCE#NUMBER`: one event and its neighbours."""
+    """`show RUN SELECTOR…`: one event, or all that the history says of one record, with neighbours."""
     from kafka_trial.history.store import open_run_folder
     from kafka_trial.report.show import show as told
 
-    print(told(open_run_folder(Path(options.run)), options.event, around=max(0, options.around)))
+    print(told(open_run_folder(Path(options.run)), options.selectors, around=max(0, options.around)))
     return PASS
 
 
@@ -118,24 +127,27 @@ def list_things(options: Namespace) -> int:
     else:
         width = max((len(row["name"]) for row in rows), default=0)
         for row in rows:
-            print(f"{row['name']:{width}}  {'; '.join(value for key, value in row.items() if key != 'name' and value)}")
+            print(f"{row['name']:{width}}  {_in_one_line(row)}")
     return PASS
+
+
+def _in_one_line(row: dict[str, str]) -> str:
+    """Returns the summary of a row, and in brackets what else is known."""
+    more = "; ".join(f"{key} {value}" for key, value in row.items() if key not in ("name", "summary") and value)
+    return f"{row['summary'].rstrip('.')} ({more})" if more else row["summary"].rstrip(".")
 
 
 def doctor(options: Namespace) -> int:
     """`doctor`: every part with its place, version and remedy; 3 when something that a trial needs is missing."""
-    from kafka_trial.cluster.doctor import examine
+    from kafka_trial.cluster.doctor import examine, in_words
 
-    findings = examine(fetch=options.fetch or [])
+    with Console(live=False) as console:
+        console.phase("doctor", "looking at every part", shown=False)
+        findings = examine(fetch=options.fetch or [])
     if options.json:
         print(orjson.dumps([vars(finding) for finding in findings], option=orjson.OPT_INDENT_2, default=str).decode())
     else:
-        for finding in findings:
-            print(
-                f"{'ok     ' if finding.ok else 'MISSING'} {finding.part}: {finding.version} {finding.where}".rstrip()
-            )
-            if finding.remedy:
-                print(f"        → {finding.remedy}")
+        print(in_words(findings))
     return PASS if all(finding.ok for finding in findings) else NOT_BEGUN
 
 
@@ -144,7 +156,8 @@ def cluster(options: Namespace) -> int:
     from kafka_trial.cluster import detached
 
     if options.action == "up":
-        return detached.up(options.kafka, brokers=options.brokers, name=options.name, detach=options.detach)
+        with Console(live=False):
+            return detached.up(options.kafka, brokers=options.brokers, name=options.name, detach=options.detach)
     if options.action == "down":
         return detached.down(options.name)
     if options.action == "status":
@@ -160,8 +173,7 @@ def cuts(options: Namespace) -> int:
     from kafka_trial.trial.cut_matrix import Walk, lanes_for, named, walk
     from kafka_trial.trial.session import Session
 
-    if options.side_by_side is not None:
-        _at_least_one("--side-by-side", options.side_by_side)
+    check_out(Path(options.out))
     asked = Walk(
         registry.find_consumer(options.consumer),
         Path(options.out),
@@ -179,6 +191,7 @@ def cuts(options: Namespace) -> int:
         Console() as console,
         Session(lanes=lanes_for(asked)) as session,
     ):
+        console.phase("cuts", "a line for each trial that has ended")
         matrix = walk(session, asked, say=console.say)
     print(matrix_text(matrix), Path(options.out) / PAGE, sep="\n")
     return matrix.exit_status
@@ -194,14 +207,14 @@ def certify(options: Namespace) -> int:
     from kafka_trial.trial.session import Session
     from kafka_trial.trial.suite_budget import budget_seconds
 
-    given = options.side_by_side
-    at_once = (os.cpu_count() or 1) if given is None else _at_least_one("--side-by-side", given)
+    check_out(Path(options.out))
+    at_once = options.side_by_side or os.cpu_count() or 1
     asked = CertifyRequest(
         registry.find_consumer(options.consumer),
         Path(options.out),
         suites=options.suite or (),
         kafka_versions=options.kafka or (),
-        seeds=range(1, _at_least_one("--repeat", options.repeat) + 1),
+        seeds=range(1, options.repeat + 1),
         minutes=options.minutes,
         budget_s=None if options.budget is None else budget_seconds(options.budget),
         side_by_side=at_once,
@@ -211,6 +224,7 @@ def certify(options: Namespace) -> int:
     begun = begin_certificate(asked)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
         console.say(begun.covers)
+        console.phase("certify", "a line for each trial that has ended")
         certificate = try_all(session, asked, begun, say=console.say)
     if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
         print(problem, file=sys.stderr)
@@ -222,26 +236,25 @@ def certify(options: Namespace) -> int:
 
 def verify(options: Namespace) -> int:
     """`verify FILE`: whether a certificate holds; 1 where it does not, whatever its verdict."""
-    from kafka_trial.trial.certify import verify as holds
+    from kafka_trial.trial.verify_certificate import verify as holds
 
     return holds(Path(options.certificate), say=print)
 
 
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
-    from kafka_trial.trial.runs import demonstrate, demonstration_in_words
+    from kafka_trial.trial.runs import ask_demonstration, demonstrate, demonstration_in_words
     from kafka_trial.trial.session import Session
 
-    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    asked = ask_demonstration(
+        scenario=options.scenario,
+        sound=options.sound,
+        faulty=options.faulty,
+        kafka_version=options.kafka,
+        seed=random.SystemRandom().randrange(2**31) if options.seed is None else options.seed,
+    )
     with Console() as console, Session(console=console) as session:
-        shown = demonstrate(
-            session,
-            scenario=options.scenario,
-            sound=options.sound,
-            faulty=options.faulty,
-            kafka_version=options.kafka,
-            seed=seed,
-        )
+        shown = demonstrate(session, asked)
     print(demonstration_in_words(shown))
     return shown.exit_status
 
@@ -261,6 +274,8 @@ def audit(options: Namespace) -> int:
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
     words = vars(options) | {"claim": claim, "request_logs": options.request_log, "security": security}
     asked = make_audit_request(words, now_ns=time.time_ns())
+    if options.out:
+        check_out(Path(options.out), empty=True)
     with Console() as console:
         if unused:
             console.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
@@ -340,7 +355,10 @@ def _list_scenarios() -> Rows:
 
 
 def _list_suites() -> Rows:
-    return [{"name": name, "module": file.name} for name, file in registry.suites().items()]
+    return [
+        {"name": name, "summary": registry.suite_summary(file), "module": file.name}
+        for name, file in registry.suites().items()
+    ]
 
 
 def _list_consumers() -> Rows:
@@ -352,6 +370,7 @@ def _list_consumers() -> Rows:
         rows.append(
             {
                 "name": name,
+                "summary": registry.consumer_summary(file),
                 "kind": kind,
                 "claims": f"{claim.get('delivery', '?')}, order per {claim.get('order', Claim.order)}",
             }

@@ -68,6 +68,7 @@ SINS = (
     "phantom",
     "duplicate-effect",
     "crash-loop",
+    "stays-away",
     "deaf",
     "fat",
     "oom",
@@ -107,6 +108,7 @@ FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
 FETCHES_KNOWN = (*FETCH_SINS, "crash-unfetched")  # all that members fetch stands in the request log
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = (
+    "stays-away",
     "below-floor",
     "zombie-low",
     "zombie-high",
@@ -296,6 +298,7 @@ class World:
         self.answers_assignments = plan.sin in WITNESSED_SINS or maybe
         self.tells_output_times = self.witnessed.random() < 0.6
         self.hushed = False  # members print nothing of their work any more
+        self.refused_members: set[str] = set()  # whom their group does not let in
         self.names: dict[str, str] = {}  # by member: what its lines call the client, from now on
         self._sink_ns = 0  # when the last effect was written down, or read out of its topic
         # What the control read finds otherwise than it was sent: None, it does not find it.
@@ -619,7 +622,8 @@ class World:
                 for member in self.members
                 for t, p in member.held
             ]
-            alive = [{"member_id": member.member_id, "client_id": member.name} for member in self.members]
+            let_in = [member for member in self.members if member.name not in self.refused_members]
+            alive = [{"member_id": member.member_id, "client_id": member.name} for member in let_in]
             fields = {"protocol": "classic", "epoch": self._epoch, "state": "stable"}
             self.log("group", members=alive, entries=named, source_wall_ns=self.wall(), **fields)
             return
@@ -656,7 +660,17 @@ class World:
         told: dict[str, Any] = {}
         if api == "JOIN_GROUP" and self.told_ms[0] is not None:
             told = {"session_timeout_ms": self.told_ms[0], "rebalance_timeout_ms": self.told_ms[1]}
-        self.request(member, api, [], **told)
+        self.request(member, api, [], error=23 if member.name in self.refused_members else 0, **told)
+
+    def admit(self, member: Member) -> None:
+        """The record of a KIP-848 member that was let in again, and has nothing yet."""
+        if self.plan.protocol == "classic" or member.name in self.refused_members:
+            return
+        self._log_offset, self._epochs[member.member_id] = self._log_offset + 1, self._epoch
+        self._offsets_time = max(self._offsets_time, self.now)
+        about = {"member_id": member.member_id, "epoch": self._epoch, "previous_epoch": -1, "state": "stable"}
+        place = {"group": GROUP, "log_partition": 0, "log_offset": self._log_offset, "source_wall_ns": self.wall()}
+        self._write("offsets", "member_assignment", self._offsets_time, **place, **about, entries=[], pending=[])
 
     def take_over(self, member: Member, tps: list[Slice], *, below: int = 0) -> None:
         """The member learns that it owns partitions, asks where to start, and starts there."""
@@ -744,7 +758,8 @@ class World:
             self.write_ownership([member])
 
     def other(self, member: Member | None) -> Member:
-        return self.draw.choice([candidate for candidate in self.members if candidate is not member])
+        let_in = [candidate for candidate in self.members if candidate.name not in self.refused_members]
+        return self.draw.choice([candidate for candidate in let_in if candidate is not member] or self.members)
 
     def hand_over(self, how: str) -> None:
         tp = self.draw.choice(self.slices)
@@ -786,6 +801,7 @@ class World:
         member.incarnation += 1
         self.pass_ms(1000, 3200)
         self.start(member)
+        self.admit(member)
         heir = self.other(member) if len(self.members) > 1 else member
         heir.held += tps
         if self.plan.protocol == "classic" or tps:
@@ -1945,6 +1961,36 @@ def _crash_loop(world: World) -> None:
     world.kill(member, code=1, asked=world.draw.choice(("no", "no", "no", "no", "kill")))
 
 
+def _stays_away(world: World) -> None:
+    """A member that was killed is refused by its group for ever; now and then only for a while, or it was frozen and
+    never asks, or it ends by itself, or the machine stands still or is busy."""
+    member, tp = _sinner(world)
+    chance = world.draw.random()
+    if chance < 0.25:
+        world.lose_untold(member, tp, world.other(member))
+        member.held.clear()
+        world.refused_members.add(member.name)
+        world.fault(world.draw.choice(("pause", "stall", "latency")), member.name)
+        world.write_ownership([])
+    else:
+        world.refused_members.add(member.name)
+        world.kill(member)
+    for _ in range(world.draw.randint(0, 4)):
+        world.pass_ms(500, 2_000)
+        world.request(member, "JOIN_GROUP", [], error=23)
+    if 0.25 < chance < 0.35:
+        world.refused_members.clear()
+        world.join(member)
+        world.admit(member)
+        world.write_ownership([])
+    if 0.35 < chance < 0.45:
+        world.say(member, "exited", code=1, asked="no")
+    if 0.45 < chance < 0.55:
+        world.emit("run", "scheduling_delay", delay_ns=world.draw.choice((800, 18_000)) * MS)
+    if 0.55 < chance < 0.65:
+        world.emit("run", "cpu_wait", member_ns=20_000 * MS, broker_ns=0, over_ns=20_000 * MS)
+
+
 def _deaf(world: World) -> None:
     """A member does not go when it is asked to; now and then its network is held, or the machine stands still."""
     member, _ = _sinner(world)
@@ -2072,6 +2118,7 @@ def _rogue(world: World) -> None:
 
 VITAL_SINS: dict[str, Callable[[World], None]] = {
     "crash-loop": _crash_loop,
+    "stays-away": _stays_away,
     "deaf": _deaf,
     "fat": _fat,
     "oom": _oom,

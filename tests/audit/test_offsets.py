@@ -51,10 +51,12 @@ class _Pen:
         return 0
 
 
-def _sieved(*told: tuple[str, int, int, dict[str, Any]]) -> tuple[list[tuple[str, int]], WindowFilter]:
+def _sieved(
+    *told: tuple[str, int, int, dict[str, Any]], topic_id: str | None = None
+) -> tuple[list[tuple[str, int]], WindowFilter]:
     """Takes (kind, time, committed offset, more); the place in the log is the number of the event."""
     event_writer = _Pen()
-    window_filter = WindowFilter(event_writer, topic="t", from_ns=10, until_ns=20)
+    window_filter = WindowFilter(event_writer, topic="t", topic_id=topic_id, from_ns=10, until_ns=20)
     for place, (kind, at_ns, value, more) in enumerate(told):
         fields = {"topic": "t", "partition": 0, "committed_offset": value, "log_offset": place, "source_wall_ns": at_ns}
         window_filter.record(kind, **(fields | more))
@@ -104,6 +106,18 @@ def test_commits_of_other_topics_are_left_out() -> None:
     """They are another audit's."""
     written, _ = _sieved(_commit(11, 9, topic="u"), _commit(12, 9))
     assert written == [("committed", 1)]
+
+
+def test_commits_of_another_topic_of_that_name_are_counted_and_left_out() -> None:
+    """It was deleted, and one made again that has another id; a broker that writes no id leaves all in."""
+    commits = _commit(11, 900, topic_id="U"), _commit(12, 901, topic_id="U"), _commit(13, 3, topic_id="T")
+    written, window_filter = _sieved(*commits, _commit(14, 4), topic_id="T")
+    assert (written, window_filter.earlier, window_filter.earlier_until_ns) == (
+        [("committed", 2), ("committed", 3)],
+        2,
+        12,
+    )
+    assert len(_sieved(*commits)[0]) == 3
 
 
 def test_an_aborted_commit_leaves_what_stood_before_it() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.cluster import doctor, spark_java
-from kafka_trial.cluster.doctor import Finding, examine
+from kafka_trial.cluster.doctor import ABSENT, LEFT, Finding, examine, in_words
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
@@ -135,3 +135,27 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _finding(part: str) -> Finding:
     return next(finding for finding in examine() if finding.part == part)
+
+
+def test_what_is_missing_is_marked_so_and_what_was_left_behind_is_not_ok() -> None:
+    """Also where a trial can do without it; the marks are explained below."""
+    told = in_words(
+        [
+            Finding("Java", True, "/usr/bin/java", "21"),
+            Finding("Toxiproxy", False, "not built yet", "2.12.0", "build it"),
+            Finding("PostgreSQL", True, "not there", "", "install it", ABSENT),
+            Finding("leftover folder", True, "/tmp/x", "", "rm -r /tmp/x", LEFT),
+        ]
+    )
+    assert told.splitlines() == [
+        "ok      Java: 21 /usr/bin/java",
+        "MISSING Toxiproxy: 2.12.0 not built yet",
+        "        → build it",
+        "missing PostgreSQL:  not there",
+        "        → install it",
+        "LEFT    leftover folder:  /tmp/x",
+        "        → rm -r /tmp/x",
+        "MISSING: no trial can run without it",
+        "missing: only some trials need it, or the first one makes it",
+        "LEFT: an earlier run left it behind",
+    ]

@@ -1,15 +1,20 @@
-"""The wheel in an environment of its own outside the checkout: it looks, lists, tries and judges."""
+"""The wheel in an environment of its own outside the checkout: it looks, lists, tries and judges.
+
+The trial is that of the README's pytest line, of one suite.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from installs import README, Installed, install_wheel, write_readme_consumer
 from kafka_trial.errors import PASS
 from kafka_trial.registry import CHECKOUT
-from own_wheel import Installed, install_wheel
 
 SAY_WHERE = "import importlib.util as u, kafka_trial, sys; print(kafka_trial.__file__, u.find_spec('lab'), *sys.path)"
 
@@ -24,8 +29,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_the_wheel_looks_lists_tries_and_judges(installed: Installed) -> None:
-    """`doctor`, `list`, `run control` and `check`, as a stranger installs and calls them; a second judgement gives the
-    first one's bytes. Nothing of the checkout can be imported there."""
+    """`doctor`, `list`, a trial by pytest and `check`, as a stranger installs and calls them; a second judgement gives
+    the first one's bytes. Nothing of the checkout can be imported there."""
     place, lab, *path = installed.run("python", "-c", SAY_WHERE, within_s=300).stdout.split()
     assert (Path(place), lab) == (installed.packages / "kafka_trial" / "__init__.py", "None")
     assert [part for part in path if Path(part).is_relative_to(CHECKOUT)] == []
@@ -36,10 +41,13 @@ def test_the_wheel_looks_lists_tries_and_judges(installed: Installed) -> None:
     for what, name in (("suites", "control"), ("consumers", "python-at-least-once"), ("faults", "kill")):
         listed = installed.run("kafka-trial", "list", what, within_s=300)
         assert name in [line.split()[0] for line in listed.stdout.splitlines()], listed.stdout + listed.stderr
-    trial = ["run", "control", "--consumer", "python-at-least-once", "--seed", "7", "--out", "tried"]
-    tried = installed.run("kafka-trial", *trial, within_s=900)
-    assert (tried.returncode, tried.stdout.startswith("PASS")) == (PASS, True), (tried.stdout + tried.stderr)[-3000:]
-    run = installed.work / "tried"
+    write_readme_consumer(installed.work)
+    (line,) = re.findall(r"^\$ (pytest .*?)(?:\s+#.*)?$", README, re.MULTILINE)
+    one = ["-k", "control", "--trial-seed=7", "--trial-runs=runs", "--retry-unknown=1"]
+    tried = installed.run(*shlex.split(line), *one, within_s=900)
+    assert (tried.returncode, "1 passed" in tried.stdout) == (PASS, True), (tried.stdout + tried.stderr)[-3000:]
+    verdicts = (installed.work / "runs").rglob("verdict.json")
+    (run,) = (place.parent for place in verdicts if json.loads(place.read_bytes())["verdict"] == "pass")
     first = {name: (run / name).read_bytes() for name in ("verdict.json", "anomalies.jsonl")}
     for name in first:
         (run / name).unlink()

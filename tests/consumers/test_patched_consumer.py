@@ -20,7 +20,7 @@ from kafka_trial.consumers.patched_consumer import (
     render_patched_files,
 )
 from kafka_trial.errors import InputError
-from kafka_trial.trial.setup import folder_digest
+from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import payload_digest
 

@@ -158,13 +158,14 @@ print(json.dumps({"name": "error", "message": json.dumps(seen)}), flush=True)
 """
     who = (
         "{bootstrap} {group} {topics} {member} {members} {client_id} {sink_url} {seed} {protocol} {session_timeout_ms} "
-        "{incarnation}"
+        "{incarnation} {bootstrap_json} {bootstrap_first}"
     )
     with group_of(tmp_path, source, toml=f'pass_env = ["KT_PASSED"]\n[env]\nWHO = "{who}"') as group:
         group.start()
         ended(group)
     assert json.loads(told(tmp_path)[1]["message"]) == {
-        "WHO": "127.0.0.1:20000 g1 orders m0 1 kt-m0 http://sink/m0 7 classic 6000 0",
+        "WHO": "127.0.0.1:20000 g1 orders m0 1 kt-m0 http://sink/m0 7 classic 6000 0 "
+        '["127.0.0.1:20000"] 127.0.0.1:20000',
         "KT_PASSED": "secret",
         "KT_NOT_PASSED": None,
     }

@@ -180,7 +180,12 @@ def test_a_flood_of_bad_lines_is_counted_not_kept() -> None:
     """Beyond the bound bad lines are summed up in one event."""
     told = events(*[b"garbage"] * (BAD_LINES_QUOTED_MAX + 5))
     assert len(told) == BAD_LINES_QUOTED_MAX + 1
-    assert told[-1] == {"kind": "bad_line", "message": "(5 further bad lines, not quoted)", "size_bytes": 35}
+    assert told[-1] == {
+        "kind": "bad_line",
+        "message": "(5 further bad lines, not quoted)",
+        "size_bytes": 35,
+        "count": 5,
+    }
 
 
 def test_answers_find_their_own_question() -> None:
@@ -205,3 +210,70 @@ def test_an_attempt_that_failed_is_told() -> None:
     """It will be tried again: no completion, and no bad line."""
     line = {"name": "record_processed", **PLACE, "offset": 7, "outcome": "failed"}
     assert events(line) == [{"kind": "processed", **PLACE, "offset": 7, "outcome": "failed"}]
+
+
+EVENT = b'{"name":"record_processed","topic":"orders","partition":3,"offset":7,"outcome":"done"}'
+TEXTS = {
+    "the word error": b"INFO connected, no error so far",
+    "names of events": b"partitions_assigned: [orders-3], startup_complete in 2 s",
+    "Kafka's Java client": b"[main] ERROR org.apache.kafka.clients.NetworkClient - disconnected, error code 7",
+    "braces first": b"{main} partitions_revoked, error: {'offset': 3}",
+    "an open brace": b"function main() {",
+    "JSON on several lines": b'  "offset": 7,',
+    "the first of several lines": b"{",
+    "logback": b'{"@timestamp":"2026-01-01T00:00:00Z","level":"ERROR","logger_name":"a.B","message":"offset 7"}',
+    "logback, cut": b'{"@timestamp":"2026-01-01T00:00:00Z","level":"ERROR","mess',
+    "ECS": b'{"log.level":"error","message":"no","error":{"type":"E","message":"at offset 7"},"topic":"orders"}',
+    "structlog": b'{"event":"error","level":"error","offset":7,"partition":3,"topic":"orders"}',
+    "bunyan": b'{"name":"error","hostname":"h","level":50,"msg":"at offset 7","offset":7}',
+    "bunyan, cut": b'{"name":"orders-service","hostname":"h","lev',
+    "a logger's name": b'{"name":"record_store","level":"INFO","message":"opened"}',
+    "JSON behind a prefix": b'INFO committed {"topic":"orders","partition":3,"offset":7}',
+    "JSON behind a prefix, cut": b'INFO committed {"topic":"orders","partition":3,"off',
+    "a list": b'[{"topic":"orders","partition":3,"offset":7}]',
+    "a cut error line": b'{"name":"error","mess',
+    "not UTF-8": b'\xff{"message":"\xfe"}',
+    "deeply nested": b'{"a":' * 5000,
+}
+LOST = {
+    "cut in the name": (b'{"name":"record_proc', 1),
+    "cut before the name": (b'{"na', 1),
+    "cut behind the name": (b'{"name": "partitions_assigned", "parti', 1),
+    "a middle": (b'cessed","topic":"orders","partition":3,"offset":7}', 1),
+    "behind a log prefix": (b"12:00:01 INFO  - " + EVENT, 1),
+    "in colours": (b"\x1b[32m" + EVENT + b"\x1b[0m", 1),
+    "in the JSON of a log": (b'{"level":"info","message":"' + EVENT.replace(b'"', b'\\"') + b'"}', 1),
+    "not UTF-8": (EVENT.replace(b"done", b"\xff"), 1),
+    "two in one line": (EVENT + EVENT, 2),
+    "one inside the other": (EVENT[:30] + EVENT, 2),
+    "one behind the other's beginning": (b'{"na' + EVENT, 2),
+}
+
+
+@pytest.mark.parametrize("line", TEXTS.values(), ids=TEXTS)
+def test_text_is_text(line: bytes) -> None:
+    """Whatever words it holds: nothing is lost by it."""
+    assert [event.get("events") for event in events(line)] == [None]
+
+
+@pytest.mark.parametrize(("line", "lost"), LOST.values(), ids=LOST)
+def test_what_has_the_shape_of_an_event_is_lost(line: bytes, lost: int) -> None:
+    """Cut off, behind or inside of something else: so many events nobody could read."""
+    assert [event.get("events") for event in events(line)] == [lost]
+
+
+def test_an_event_behind_a_prefix_names_its_record() -> None:
+    """It is whole, and alone in its line."""
+    (told,) = events(b"INFO " + EVENT)
+    assert {name: told[name] for name in ("topic", "partition", "offset")} == {**PLACE, "offset": 7}
+
+
+def test_a_cut_line_is_compared_with_those_that_could_be_read() -> None:
+    """The events of this program begin with a level, and it logs with the same fields: its cut lines may be events."""
+    whole, cut = b'{"level":"info","msg":"","name":"startup_complete"}', b'{"level":"info","ms'
+    assert [event.get("events") for event in events(cut, whole, cut)] == [None, None, 1]
+
+
+def test_a_byte_order_mark_belongs_to_no_line() -> None:
+    """Some runtimes write one at the beginning of their output."""
+    assert events(b'\xef\xbb\xbf{"name":"startup_complete"}') == [{"kind": "ready"}]

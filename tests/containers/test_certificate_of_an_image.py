@@ -31,7 +31,7 @@ def test_another_image_of_the_same_name_does_not_go_on_there(
             if content == "one":
                 write_certificate(begin_certificate(asked), tmp_path)
                 assert begin_certificate(asked).consumer["image"] == {"name": name, "id": made[0]}
-        with pytest.raises(InputError, match="name another --out") as caught:
+        with pytest.raises(InputError, match="Name another --out") as caught:
             begin_certificate(asked)
         assert f"of another image ({name}, {made[0]}; now asked for: {name}, {made[1]})" in str(caught.value)
     finally:

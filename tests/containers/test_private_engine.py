@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import grp
 import json
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -81,6 +83,24 @@ def test_the_engine_of_make_dockerd_stays_until_it_is_stopped(
         assert [private_engine.main(["stop"]), private_engine.main(["status"])] == [0, 3]
         assert holder_of(engine_folder()) is None
         assert _processes_of(engine_folder()) == []
+
+
+def test_the_group_of_docker_passes_to_the_socket_where_no_folder_above_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Docker's own rule: who is in the group uses the engine. A closed folder above is named."""
+    monkeypatch.setattr(private_engine, "GROUP", grp.getgrgid(os.getegid()).gr_name)
+    folder = tmp_path / "engine"
+    folder.mkdir(mode=0o700)
+    private_engine.let_group_in(folder)
+    assert (folder.stat().st_gid, stat.S_IMODE(folder.stat().st_mode)) == (os.getegid(), 0o710)
+    tmp_path.chmod(0o600)
+    closed = f"{tmp_path} lets nobody pass"
+    told = private_engine.reached_by(folder)
+    tmp_path.chmod(0o711)
+    assert (closed in told or "lets nobody pass" in told, closed in private_engine.reached_by(folder)) == (True, False)
+    monkeypatch.setattr(private_engine, "GROUP", "no-such-group")
+    assert private_engine.reached_by(folder) == "only its owner reaches it: there is no group no-such-group"
 
 
 @pytest.mark.usefixtures("can_start_engines")

@@ -16,7 +16,7 @@ def folder(tmp_path: Path) -> RunFolder:
     run = create_run_folder(tmp_path / "run", "control", "one")
     for name in ASKED:
         (run.path / name).write_text(f"{name} of the trial\n")
-    run.write_json("run.json", {"seed": 7, "consumer_file": "/home/somebody/orders/consumer.toml"})
+    run.write_json("run.json", {"seed": 7, "host": "builder", "consumer_file": "/home/somebody/orders/consumer.toml"})
     (run.history / "run.jsonl").write_text('{"kind":"end"}\n')
     (run.history / "sink.jsonl").write_text("")
     (run.path / "verdict.json").write_text("{}")

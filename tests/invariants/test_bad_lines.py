@@ -130,3 +130,17 @@ def test_lines_are_counted_by_incarnation_and_the_first_is_quoted() -> None:
     lines = [assigned("m0"), bad("m0", 0, message="first"), bad("m0"), bad("m1", events=None)]
     lost = judgement(lines).trial_context.lost_events
     assert [(one.member, one.count, one.nameless, one.first) for one in lost] == [("m0", 2, 1, "first")]
+
+
+def test_what_members_print_besides_is_counted_and_quoted() -> None:
+    """By member: text, events that could not be read, and errors; some lines stand for many that were not quoted."""
+    errors = [said("m0", "error", message="no\nbroker"), said("m0", "error", message="again")]
+    many = said("m1", "bad_line", message="(7 further bad lines, not quoted)", size_bytes=70, count=7)
+    lines = [assigned("m0"), bad("m0", events=None, message="INFO"), bad("m0"), *errors, many]
+    printed = [(one.member, one.sort, one.count, one.first) for one in judgement(lines).trial_context.printed]
+    assert printed == [
+        ("m0", "error", 2, "no broker"),
+        ("m0", "lost event", 1, CUT),
+        ("m0", "text", 1, "INFO"),
+        ("m1", "text", 7, "(7 further bad lines, not quoted)"),
+    ]

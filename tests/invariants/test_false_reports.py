@@ -11,6 +11,7 @@ from histories import (
     Line,
     after,
     assigned,
+    at_once,
     committed,
     delivered,
     effect,
@@ -241,3 +242,21 @@ def test_after_a_broker_was_stopped_no_missing_fetch_refutes(name: str) -> None:
     fetches = [fetched("m0", 0, size_bytes=100), fetched("m0", 1), after(1)]
     lines = [assigned("m0"), *fetches, fault(name, None), after(1), *handled("m0", 0, 1)]
     assert judged("false-report", lines, records=2) == []
+
+
+# A broker stamps whole milliseconds and knows durations more exactly: the second one seems to begin 0.3 ms earlier.
+ONE_AFTER_THE_OTHER = [lasting(fetched("m0", 0, size_bytes=100), 0.0001), at_once(lasting(fetched("m0", 2), 0.0004))]
+
+
+def test_fetches_of_one_connection_began_in_the_order_of_their_lines() -> None:
+    """The first one brought records 0 and 1; then its member sought back to 1."""
+    lines = [*ONE_AFTER_THE_OTHER, after(1), fetched("m0", 1), after(1), *handled("m0", 0, 1)]
+    assert by("request log", *lines) == []
+    assert judged("skipped", [assigned("m0"), *lines, committed(2)]) == []
+
+
+def test_fetches_of_two_connections_began_when_their_durations_say() -> None:
+    """Two connections are read side by side: what the second one asked for came before the first one's answer."""
+    one, other = ONE_AFTER_THE_OTHER
+    lines = [one, through("b", other), after(1), through("b", fetched("m0", 1)), after(1), *handled("m0", 0, 1)]
+    assert by("request log", *lines) == BOTH

@@ -10,14 +10,20 @@ from histories import (
     assigned,
     at_once,
     committed,
+    effect,
+    exited,
     fault,
     fetched,
     finding,
+    handled,
     healed,
     judged,
     not_judged,
     on,
+    owner,
     phase,
+    processed,
+    started,
     stood_still,
     undecided,
     with_settings,
@@ -154,3 +160,46 @@ def test_a_reader_is_judged_up_to_the_snapshot(again: list[Line], found: int) ->
 def test_a_fault_excuses_a_reader_in_force_and_a_window_after(lines: list[Line], found: int) -> None:
     """A fault on it, or on nobody in particular."""
     assert len(judged(NAME, lines)) == found
+
+
+OWNS = owner("m0")
+IS_LOST = owner("m1")
+IS_STOPPED = exited("m0", code=0)
+READS = [FIRST, after(12), LAST]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([OWNS, *READS, IS_LOST], 0),
+        ([OWNS, *READS, IS_STOPPED], 0),
+        ([OWNS, *READS, IS_LOST, handled("m1", 0), committed(1, by="m1")], 0),
+        ([OWNS, *READS], 1),
+        ([*READS, OWNS, IS_LOST], 1),
+        ([OWNS, IS_LOST, after(1), *READS, IS_STOPPED], 1),
+        ([OWNS, *READS, processed("m0", 0), IS_LOST], 0),
+        ([OWNS, FIRST, processed("m0", 0), after(12), LAST, IS_LOST], 1),
+        ([OWNS, FIRST, effect(0), after(12), LAST, IS_STOPPED], 1),
+        ([OWNS, FIRST, IS_LOST, after(1), *READS], 1),
+        ([OWNS, FIRST, after(6), IS_LOST, after(1), OWNS, after(6), LAST, IS_STOPPED], 0),
+        ([IS_STOPPED, *READS, OWNS], 1),
+    ],
+    ids=[
+        "lost",
+        "stopped",
+        "handled by the next owner",
+        "still its own",
+        "read before",
+        "read after",
+        "handled just before",
+        "handled by a line, and not committed for long",
+        "handled by an effect, and not committed for long",
+        "goes on after the loss",
+        "twice the owner",
+        "never was",
+    ],
+)
+def test_an_owner_that_loses_what_it_had_fetched_ahead_is_no_rogue(lines: list[Line | list[Line]], found: int) -> None:
+    """It worked on another partition, and lost this one, or was stopped, before it had begun here."""
+    whole = [started("m1"), *(line for one in lines for line in (one if isinstance(one, list) else [one]))]
+    assert len(judged(NAME, whole, settings=with_settings(sink="http"))) == found

@@ -6,24 +6,31 @@ from typing import Any
 
 import pytest
 
+from group_lines import synced
 from histories import (
     Line,
     after,
+    answered,
     assigned,
     at_once,
     committed,
     delivered,
+    effect,
     fetched,
     handled,
     judged,
     later,
+    log_start,
     on,
     phase,
     revoked,
     said,
+    sent,
     started,
     with_settings,
 )
+from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.verdict.messages import message
 
 ANSWERED = fetched("m0", 0, size_bytes=90)
 FALLEN = [*committed(2), *committed(0)]
@@ -140,3 +147,70 @@ def test_a_stuck_partition_is_classed_by_what_was_at_the_snapshot(before: list[L
     """What came after it changes nothing."""
     lines = [*before, phase("drain"), after(25), phase("snapshot"), *since]
     assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == ["unclassified"]
+
+
+REFUSED = fetched("m0", 0, error=1)
+OTHERWISE_BUSY = Line("requests-b0", "request", {"api": "HEARTBEAT", "lane": 0, "connection": "m0"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ([assigned("m0"), REFUSED], "fetch-refused"),
+        ([assigned("m0"), ANSWERED, REFUSED], "fetch-refused"),
+        ([assigned("m0"), REFUSED, fetched("m0", 0)], "unclassified"),
+        ([REFUSED, after(1), assigned("m0")], "assigned-not-fetched"),
+        ([assigned("m0"), fetched("m1", 0, error=1)], "unclassified"),
+        ([assigned("m0"), delivered("m0", 0), REFUSED], "delivered-not-committed"),
+        ([assigned("m0"), OTHERWISE_BUSY], "assigned-not-fetched"),
+        ([assigned("m0"), ANSWERED, ANSWERED, ANSWERED], "fetched-undecodable"),
+        ([assigned("m0"), ANSWERED, ANSWERED], "fetched-not-delivered"),
+        ([assigned("m0"), ANSWERED, ANSWERED, ANSWERED, fetched("m0", 2)], "fetched-not-delivered"),
+        ([assigned("m0"), fetched("m0", 2), ANSWERED, ANSWERED, ANSWERED], "fetched-undecodable"),
+        ([assigned("m0"), ANSWERED, ANSWERED, fetched("m0", 2), ANSWERED], "fetched-not-delivered"),
+        ([assigned("m0"), *[fetched("m0", 2, size_bytes=9)] * 3], "unclassified"),
+        ([assigned("m0"), *[fetched("m0", 0)] * 3], "unclassified"),
+    ],
+    ids=[
+        "refused",
+        "refused in the end",
+        "goes on after it",
+        "refused before it was its own",
+        "another member's",
+        "in hand",
+        "asks its coordinator, and no leader",
+        "three times",
+        "twice",
+        "goes on behind it",
+        "sought back to it",
+        "not one after the other",
+        "behind it",
+        "nothing was answered",
+    ],
+)
+def test_a_class_is_told_by_the_last_fetches(lines: list[Line | list[Line]], name: str) -> None:
+    """The last one was refused; or bytes were answered to one position again and again."""
+    assert classes(lines) == [name]
+
+
+def test_a_silent_member_whose_last_fetch_was_refused_is_told_so() -> None:
+    """It printed nothing, handled record 0, and its position fell out of the log: it never fetched again."""
+    begun = [synced("m0", 0), answered("m0", 0), ANSWERED, effect(0), committed(1, by="m0"), fetched("m0", 1, error=1)]
+    settings = with_settings(events="none", sink="http")
+    (found,) = judged("stuck-partition", [*begun, phase("drain"), after(25)], settings=settings)
+    assert {name: found[name] for name in ("class", "fetch_error", "fetched_before_s")} == {
+        "class": "fetch-refused",
+        "fetch_error": 1,
+        "fetched_before_s": 25,
+    }
+    told = message("stuck-partition", Anomaly("stuck-partition", "t", 0, found, ()))
+    last = "its owner's last fetch was answered OFFSET_OUT_OF_RANGE (1), 25 s before the end"
+    assert told.endswith(f"(fetch-refused: {last})")
+
+
+def test_work_on_records_that_were_deleted_since_is_movement() -> None:
+    """Record 0 had its effect in the drain, and was deleted; record 1 is left."""
+    lines = [sent(0), log_start(0), assigned("m0"), phase("drain"), after(20), effect(0), after(5), log_start(1)]
+    frame: dict[str, Any] = {"settings": with_settings(sink="http"), "control": {0: None}}
+    assert judged("stuck-partition", lines, **frame) == []
+    assert len(judged("stuck-partition", [*lines, after(20)], **frame)) == 1

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from group_lines import synced
 from histories import (
     MS,
     SECOND_NS,
@@ -18,6 +19,7 @@ from histories import (
     assigned,
     committed,
     delivered,
+    effect,
     exited,
     fault,
     fetched,
@@ -28,13 +30,16 @@ from histories import (
     holds,
     judgement,
     log_end,
+    log_start,
     oom_kills,
     owner,
     processed,
     revoked,
     sampled,
+    sent,
     started,
     stood_still,
+    with_settings,
 )
 from kafka_trial.history.event import Event, from_line, to_line
 from kafka_trial.invariants import ordering
@@ -46,13 +51,13 @@ from kafka_trial.judge.judge import judge_events
 
 pytestmark = pytest.mark.computes
 
-FORTY_FOUR = 44
+FORTY_FIVE = 45
 
 
 def test_every_anomaly_has_an_invariant() -> None:
-    """Forty-four, each with its family, its evidence, and a docstring that tells the smallest broken history."""
+    """Forty-five, each with its family, its evidence, and a docstring that tells the smallest broken history."""
     invariants = list_invariants()
-    assert len(invariants) == FORTY_FOUR
+    assert len(invariants) == FORTY_FIVE
     assert all("Smallest history:" in (one.judge.__doc__ or "") and one.needs for one in invariants)
 
 
@@ -269,3 +274,17 @@ def test_a_refuted_line_is_no_work() -> None:
     fetches = [fetched("m0", None, size_bytes=100), after(1)]
     through = judgement([assigned("m0"), *fetches, handled("m0", 0, 1)]).coverage.members["m0"]
     assert (through.delivered, through.processed) == (0, 0)
+
+
+def test_an_effect_of_a_record_that_was_deleted_since_is_work() -> None:
+    """Record 0 went when its member had handled it: the sink knows of which member that was."""
+    lines = [sent(0), sent(1), log_start(0), effect(0, member="m1"), effect(1, member="m0"), log_start(1)]
+    through = judgement(lines, settings=with_settings(sink="http"), control={0: None}).coverage.members
+    assert {name: one.processed for name, one in through.items()} == {"m0": 1, "m1": 1}
+
+
+def test_an_effect_is_work_of_the_member_that_posted_it() -> None:
+    """m1 has got the partition, and m0 goes on with what it holds."""
+    lines = [owner("m0"), synced("m0", 0), synced("m1", 0), owner("m1"), after(1), effect(0, member="m0"), effect(1)]
+    through = judgement(lines, settings=with_settings(sink="http")).coverage.members
+    assert {name: one.processed for name, one in through.items()} == {"m0": 1, "m1": 1}

@@ -20,6 +20,7 @@ from histories import (
     answered,
     asked,
     assigned,
+    at_once,
     commit,
     committed,
     delivered,
@@ -621,3 +622,75 @@ def test_one_fetch_of_the_empty_ones_may_be_waited_for(seconds: float, blocked: 
     ]
     lines = [assigned("m0", 0, 1), log_end(24), *lines]
     assert both("head-of-line-blocking", lines, records=24, old=True) == (blocked, 0)
+
+
+# --- the order of a connection's requests ----------------------------------------------------------------------------
+
+# A broker stamps whole milliseconds and knows durations more exactly: the second one seems to begin 0.3 ms earlier.
+ONE_AFTER_THE_OTHER: Lines = [
+    lasting(fetched("m0", 0, size_bytes=100), 0.0001),
+    at_once(lasting(fetched("m0", 2), 0.0004)),
+]
+
+
+@pytest.mark.parametrize("name", ["false-report", "skipped", "commit-ahead"])
+def test_fetches_of_one_connection_began_in_the_order_of_their_lines(name: str) -> None:
+    """Given a fetch that brought records 0 and 1, and one right after it, then both were fetched."""
+    sought: Lines = [after(1), fetched("m0", 1), after(1), *handled("m0", 0, 1), commit("m0", 2), committed(2, by="m0")]
+    assert both(name, [assigned("m0"), *ONE_AFTER_THE_OTHER, *sought]) == ([], 0)
+
+
+# --- readers ---------------------------------------------------------------------------------------------------------
+
+READS: Lines = [fetched("m0", 0, size_bytes=100), after(12), fetched("m0", 1, size_bytes=20)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([owner("m0"), *READS, owner("m1")], 0),
+        ([owner("m0"), *READS, exited("m0", code=0)], 0),
+        ([owner("m0"), *READS, effect(0), owner("m1")], 0),
+        ([owner("m0"), READS[0], effect(0), *READS[1:], owner("m1")], 1),
+        ([owner("m0"), *READS], 1),
+        ([owner("m0"), owner("m1"), after(1), *READS, exited("m0", code=0)], 1),
+    ],
+    ids=["lost", "stopped", "handled just before", "handled long before", "still its own", "read after"],
+)
+def test_an_owner_that_loses_what_it_had_fetched_ahead_is_no_rogue(lines: Lines, found: int) -> None:
+    """Given fetches for longer than a window without a commit, then only who never came to handle them is excused."""
+    instances, _ = said("rogue-reader", [started("m1"), *lines], WITH_SINK)
+    assert instances.total() == found
+
+
+# --- stuck partitions ------------------------------------------------------------------------------------------------
+
+BYTES = fetched("m0", 0, size_bytes=90)
+REFUSED = fetched("m0", 0, error=1)
+COORDINATOR_ONLY = Line("requests-b0", "request", {"api": "HEARTBEAT", "lane": 0, "connection": "m0"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ([assigned("m0"), BYTES, REFUSED], "fetch-refused"),
+        ([assigned("m0"), REFUSED, fetched("m0", 0)], "unclassified"),
+        ([assigned("m0"), COORDINATOR_ONLY], "assigned-not-fetched"),
+        ([REFUSED, after(1), assigned("m0")], "assigned-not-fetched"),
+        ([assigned("m0"), fetched("m0", 2), BYTES, BYTES, BYTES], "fetched-undecodable"),
+        ([assigned("m0"), BYTES, BYTES, fetched("m0", 2), BYTES], "fetched-not-delivered"),
+        ([assigned("m0"), BYTES, BYTES, BYTES, fetched("m0", 2)], "fetched-not-delivered"),
+    ],
+    ids=["refused", "goes on", "never", "refused before", "again and again", "not in a row", "behind it"],
+)
+def test_a_stuck_partition_is_classed_by_its_owners_last_fetches(lines: Lines, name: str) -> None:
+    """Given an owner that was delivered nothing, then the class is what the request log shows of its fetches."""
+    instances, undecided = said("stuck-partition", [*lines, phase("drain"), after(25)])
+    assert ([dict(deciding)["class"] for *_, deciding in instances], undecided) == ([name], 0)
+
+
+@pytest.mark.parametrize(("wait_s", "found"), [(5, 0), (20, 1)])
+def test_an_effect_of_a_record_that_was_deleted_since_is_movement(wait_s: float, found: int) -> None:
+    """Given record 0, handled in the drain and deleted before the log was read, then its partition had moved."""
+    done: Lines = [sent(0), log_start(0), assigned("m0"), phase("drain"), after(20), effect(0), after(wait_s)]
+    assert len(both("stuck-partition", [*done, log_start(1)], WITH_SINK, control={0: None})[0]) == found

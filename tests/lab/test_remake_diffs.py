@@ -17,7 +17,11 @@ SINFUL = REFERENCE.replace("line 15\n", "line 15, sinfully\n")
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A committed reference of thirty lines; a sin on it, whose diff has one line of context, and a twin of another."""
+    package = tmp_path / "harness" / "kafka_trial"
+    package.mkdir(parents=True)
+    (package / "faulty").symlink_to("../../fixtures/faulty")
     monkeypatch.setattr("kafka_trial.registry.CHECKOUT", tmp_path)
+    monkeypatch.setattr("kafka_trial.registry.PACKAGE", package)
     for name in ("orders", "invoices"):
         _program(tmp_path, name).parent.mkdir(parents=True)
         _program(tmp_path, name).write_text(REFERENCE)

@@ -35,10 +35,14 @@ def test_the_story_of_a_trial_makes_histories() -> None:
 
 
 def test_no_anomaly_makes_a_history() -> None:
-    """Of the judge only the bounds and what they rest on: a run drains for as long as its group may take."""
+    """Of the judge only the bounds, and who is in the group: a run drains for as long as its group may take."""
     makes = inside(source_digests._part(source_digests.MAKES, source_digests.MAKING_FOLDERS))
     assert {file for file in makes if file.startswith(("invariants/", "judge/", "verdict/"))} == {
-        f"invariants/{name}.py" for name in ("liveness_bounds", "trial_context", "group_timeouts", "kernels")
+        f"invariants/{name}.py"
+        for name in (
+            *("liveness_bounds", "trial_context", "group_timeouts", "kernels"),
+            *("rejoining", "group_presence", "wall_clock"),
+        )
     }
 
 

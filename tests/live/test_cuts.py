@@ -25,6 +25,11 @@ def test_a_member_killed_at_its_commits(
     (row,) = read_rows(out / "cuts.jsonl")
     assert (row.where, row.verdict) == ("answered", "pass" if status == PASS else "fail")
     assert "ended by signal 9" in row.told
+    assert (row.began.startswith("20"), (row.lasted_s or 0) > 5, "Tried 20" in (out / "cuts.html").read_text()) == (
+        True,
+        True,
+        True,
+    )
     assert f"{consumer} on Kafka" in capsys.readouterr().out
     assert (out / "cuts.html").exists()
     assert bool(list(out.rglob("report.html"))) is (status == FAIL)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.trial.runs import Demonstration, demonstrate, demonstration_in_words
+from kafka_trial.trial.runs import Demonstration, ask_demonstration, demonstrate, demonstration_in_words
 from kafka_trial.trial.session import Session
 
 
@@ -19,14 +19,14 @@ def test_the_demo_is_as_it_must_be_and_swapped_it_is_not(
 ) -> None:
     """Status 0 as it is, 1 with the two swapped; the brokers' logs of both trials lie in their run folders."""
     monkeypatch.chdir(tmp_path)
-    shown = demonstrate(
-        kafka_trial_session,
+    asked = ask_demonstration(
         scenario="member-paused",
         sound="python-poll-and-work",
         faulty="commits-backwards",
         kafka_version=None,
         seed=7,
     )
+    shown = demonstrate(kafka_trial_session, asked)
     swapped = Demonstration(sound=shown.faulty, faulty=shown.sound)
     assert (shown.exit_status, swapped.exit_status) == (PASS, FAIL), demonstration_in_words(shown)
     for trialed in (shown.sound, shown.faulty):

@@ -40,12 +40,42 @@ def test_a_plan_is_drawn_from_its_seed() -> None:
     assert [planned.fault for planned in make_plan(STEPS, seed=7).faults] == ["stall", "kill"]
 
 
+DEPLOYED = (Step("stall", "all"), Step("terminate", "each-member", for_s=1, after="stable"))
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 6])
+def test_each_member_is_hit_once_one_after_the_other(members: int) -> None:
+    """However many there are: each waits for the one before, in an order drawn from the seed."""
+    stall, *rolled = make_plan(DEPLOYED, seed=7, members=members).faults
+    assert (stall.target, sorted(one.target for one in rolled)) == ("all", [f"member:{n}" for n in range(members)])
+    assert [(one.fault, one.for_s, one.after) for one in rolled] == [("terminate", 1, "stable")] * members
+    orders = {tuple(one.target for one in make_plan(DEPLOYED, seed=seed, members=6).faults) for seed in range(5)}
+    assert len(orders) == 5
+
+
+def test_each_member_in_turn_waits_for_the_healing_where_the_step_does_not_wait() -> None:
+    """The first is hit when the step says, at two seconds; each further one two seconds after the one before."""
+    plan = make_plan([Step("pause", "each-member", at_s=2, for_s=1)], seed=7, members=3)
+    assert [(one.after, one.at_s) for one in plan.faults] == [("", 2), ("healed", 2), ("healed", 2)]
+
+
+def test_a_schedule_that_was_played_names_its_members() -> None:
+    """It is replayed as it was, with its members by their indices; one that was written by hand must do so too."""
+    table = plan_to_table(make_plan(DEPLOYED, seed=7, members=3))
+    assert plan_from_table(orjson.loads(orjson.dumps(table))) == make_plan(DEPLOYED, seed=7, members=3)
+    table["faults"][1]["target"] = "each-member"
+    with pytest.raises(InputError, match="names member:0, member:1"):
+        plan_from_table(table)
+
+
 @pytest.mark.parametrize(
     ("step", "problem"),
     [
+        (Step("broker-kill", "each-member"), "target of broker-kill 'each-member'"),
+        (Step("kill", "each-member:1"), "take a number"),
         (Step("latancy", "member"), "unknown fault 'latancy'. Did you mean 'latency'?"),
         (Step("latency", "brokr"), "unknown target of latency 'brokr'"),
-        (Step("kill", "coordinator"), "Valid: member"),
+        (Step("kill", "coordinator"), "Valid: each-member, member"),
         (Step("latency", "member", options={"latency": 3}), "Did you mean 'latency_ms'?"),
         (Step("latency", "member", options={"latency_ms": "3"}), "must be a number"),
         (Step("latency", "member:x"), "take a number"),

@@ -35,7 +35,7 @@ SOUND: dict[str, Any] = {"record_max": "1MB", "partitions": 12, "consumers": 5}
         ({"compression": "none", "compression_ratio": 4}, "compression_ratio = 4, but compression is none"),
         ({"compression": "gzip", "producer": {"compression.type": "zstd"}}, "compression = gzip, but the producer's"),
         ({"compression_ratio": 0.5}, "compression_ratio = 0.5 must be 1 or more"),
-        ({"producer_library": "sarama"}, "producer_library = 'sarama' is none of: java"),
+        ({"producer_library": "pykafka"}, "producer_library = 'pykafka' is none of: java"),
         ({"topic": ["max.message.bytes"]}, "topic must be a table of settings"),
         ({"records_per_fetch": 3}, "records_per_fetch: of which backlog? Say --backlog"),
         ({"backlog": 3}, "how long does a round take? Say --blocking-timeout"),

@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.history.event import Event
-from kafka_trial.report.event_text import bounded, in_words
+from kafka_trial.report.event_text import bounded, count_in_words, in_words
 
 EVENTS = [
+    (Event("workload", 0, 0, "send", id="r7", key="k", outcome="invoke"), "sends record r7, key k"),
+    (
+        Event("workload", 0, 0, "send", id="r7", partition=1, offset=5, outcome="ok"),
+        "send acknowledged: record r7 at offset 5 of partition 1",
+    ),
+    (Event("observer", 0, 0, "record", id="r7", partition=1, offset=5), "the log holds record r7 at offset 5"),
+    (
+        Event("requests-b1", 0, 0, "request", details={"api": "SYNC_GROUP", "lane": 2, "entries": [{"partition": 1}]}),
+        "SYNC_GROUP on lane 2: 1",
+    ),
     (Event("consumer-m0-0", 0, 0, "delivered", offset=5, key="k"), "delivered offset 5, key k"),
     (Event("consumer-m0-0", 0, 0, "processed", offset=5, outcome="done"), "processed offset 5: done"),
     (Event("offsets", 0, 0, "committed", committed_offset=6, details={"log_offset": 9}), "(offsets log 9)"),
@@ -67,3 +77,28 @@ def test_of_many_partitions_one_is_told() -> None:
     details = {"epoch": 4, "entries": entries, "members": [{"member_id": "id-3", "client_id": "orders-m1"}]}
     told = in_words(Event("offsets", 0, 0, "group", details=details), partition=3)
     assert told == "group, epoch 4, owns 3 → orders-m1 (id-3), and 5 other partitions"
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "count", "told"),
+    [
+        ("skipped", 585, "585 of 12,459 records (4.7 %)"),
+        ("skipped", 1, "1 of 12,459 records (less than 0.1 %)"),
+        ("skipped", 12458, "12,458 of 12,459 records (99.9 %)"),
+        ("skipped", 12459, "12,459 of 12,459 records (100 %)"),
+        ("redelivered", 3, "3 of 30 completions (10 %)"),
+        ("duplicate-effect", 3, "3"),
+        ("zombie-commit", 1500, "1,500"),
+        ("exited", 2, "2"),
+    ],
+    ids=["some", "one", "all but one", "all", "no delivery was told", "none counted", "not of a whole", "no anomaly"],
+)
+def test_a_count_is_told_with_its_share(anomaly: str, count: int, told: str) -> None:
+    """Where each finding is one of something that was counted, of how many, and how much that is."""
+    counts = {"records": 12_459, "deliveries": 0, "completions": 30, "effects": 0, "commits": 7}
+    assert count_in_words(anomaly, count, counts) == told
+
+
+def test_more_than_there_were_has_no_share() -> None:
+    """What was counted in another way is told as it is."""
+    assert count_in_words("redelivered", 40, {"deliveries": 30}) == "40"

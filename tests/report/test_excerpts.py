@@ -36,7 +36,7 @@ def names(history: Sequence[Event], wanted: Wanted, *, around: int = 2, stretch_
     """Returns the names of an excerpt's rows, marked ones with a star."""
     with TemporaryDirectory() as folder:
         files = written(history, Path(folder))
-        (rows,) = excerpts(index_of(files, stretch_lines=stretch_lines), [wanted], around=around)
+        (rows,) = excerpts(index_of(files, stretch_lines=stretch_lines), [wanted], start_ns=0, around=around)
     return [row.name.partition("#")[2] + "*" * row.marked for row in rows]
 
 
@@ -80,7 +80,7 @@ def test_lines_that_are_no_events_are_counted_by_file(tmp_path: Path) -> None:
     torn = [b'{"schema":2}\n', b"\xff\xfe\n", b"[]\n", b'{"schema":1,"source":"consumer-m0-0","seq":true}\n', b"\r\n"]
     file.write_bytes(b"".join(lines[:4] + torn + lines[4:]) + b'{"schema":1,"sour')
     lines = index_of([file], stretch_lines=2)
-    (rows,) = excerpts(lines, [Wanted(("t", 0), ("consumer-m0-0#6",))], around=4)
+    (rows,) = excerpts(lines, [Wanted(("t", 0), ("consumer-m0-0#6",))], start_ns=0, around=4)
     assert [row.name for row in rows] == [f"consumer-m0-0#{seq}" for seq in range(2, 9)]
     assert lines.damaged == {file.name: 6}
 
@@ -105,7 +105,7 @@ def test_only_stretches_that_may_hold_a_nearer_event_are_read_again(
     monkeypatch.setattr(line_index, "fields_of", fields_of)
     history = [delivered(seq, source=f"consumer-m{seq % 2}-0") for seq in range(10_000)]
     wanted = Wanted(("t", 0), ("consumer-m1-0#4001",))
-    (rows,) = excerpts(index_of(written(history, tmp_path), stretch_lines=100), [wanted], around=6)
+    (rows,) = excerpts(index_of(written(history, tmp_path), stretch_lines=100), [wanted], start_ns=0, around=6)
     assert [int(row.name.partition("#")[2]) for row in rows] == list(range(3995, 4008))
     assert len(read) <= 500  # the proof's stretch when it is found, then one of each file, or two where one ends
 

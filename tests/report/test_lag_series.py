@@ -32,7 +32,7 @@ def test_thinning_keeps_the_peak_and_the_end(folder: RunFolder) -> None:
         for n in range(5000)
     ]
     pq.write_table(pa.Table.from_pylist(rows), folder.path / "series.parquet")
-    (lag,) = read_lag(folder, [])
+    (lag,) = read_lag(folder, [], start_ns=0)
     assert (len(lag.committed) <= POINTS_MAX + 1, lag.peak, lag.committed[-1][0], lag.handled) == (True, 999, 4.999, ())
 
 
@@ -40,4 +40,4 @@ def test_a_series_that_cannot_be_read_is_said(folder: RunFolder) -> None:
     """A torn file is a gap of the report, not an error."""
     (folder.path / "series.parquet").write_bytes(b"PAR1")
     gaps: list[str] = []
-    assert (read_lag(folder, gaps), gaps[0].partition(":")[0]) == ((), "series.parquet cannot be read")
+    assert (read_lag(folder, gaps, start_ns=0), gaps[0].partition(":")[0]) == ((), "series.parquet cannot be read")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 
+import orjson
 import pytest
 
 from kafka_trial.cli import _parser
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.report_data import read_report
+from literal_run import anomaly, verdict
 
 
 def test_the_events_that_prove_an_anomaly_are_marked(folder: RunFolder) -> None:
@@ -17,6 +19,27 @@ def test_the_events_that_prove_an_anomaly_are_marked(folder: RunFolder) -> None:
     (excerpt,) = read_report(folder).excerpts
     assert [row.name for row in excerpt.rows if row.marked] == ["offsets#0", "offsets#1"]
     assert all("offset 900" not in row.text for row in excerpt.rows)
+
+
+def test_the_excerpts_open_with_what_the_headline_tells(folder: RunFolder) -> None:
+    """The worst violation first, of it the instance that the verdict tells, though others stand before it; where the
+    cluster is to blame and the verdict is unknown, that comes first."""
+    rows = [
+        anomaly() | {"anomaly": "unseen", "events": ["consumer-m1-0#2"]},
+        anomaly() | {"events": ["offsets#0"]},
+        anomaly() | {"anomaly": "lost-write", "weight": "ground", "events": ["consumer-m1-0#1"]},
+        anomaly(),
+    ]
+    (folder.path / "anomalies.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    told = [("commit-regression", 2), ("commit-regression", 1), ("unseen", 1), ("lost-write", 1)]
+    assert _told(folder) == told
+    folder.write_json("verdict.json", verdict("unknown", reasons=["the cluster lost record 3"]))
+    assert _told(folder) == [told[3], *told[:3]]
+
+
+def _told(folder: RunFolder) -> list[tuple[str, int]]:
+    """Returns the excerpts in order: what each is of, and how many of its rows are marked."""
+    return [(one.anomaly, sum(row.marked for row in one.rows)) for one in read_report(folder).excerpts]
 
 
 def test_phases_begin_where_the_run_says(folder: RunFolder) -> None:

@@ -73,3 +73,22 @@ def test_how_late_lines_were_read_is_told(folder: RunFolder) -> None:
     folder.write_json("verdict.json", verdict("pass", violations=[], counts=measured))
     assert told in text_report(folder).splitlines()
     assert told in html_of(read_report(folder))
+
+
+def test_what_members_printed_besides_is_counted_and_quoted(folder: RunFolder) -> None:
+    """In the text and on the page, also of a pass: lines that are no events, and errors."""
+    printed = [
+        {"member": "m0", "sort": "text", "count": 2, "first": "INFO <b>no</b>\x1b[2J error"},
+        {"member": "m1", "sort": "error", "count": 1, "first": "no broker"},
+        {"member": "m1", "sort": "lost event", "count": 1, "first": '{"name":"rec'},
+    ]
+    folder.write_json("verdict.json", verdict("pass", violations=[], printed=printed))
+    text, page = text_report(folder).splitlines(), html_of(read_report(folder))
+    told = [
+        "m1: 1 line of errors, first: no broker",
+        'm1: 1 line of events that could not be read, first: {"name":"rec',
+    ]
+    assert [f"  {line}" in text for line in ["m0: 2 lines of text, first: INFO <b>no</b>·[2J error", *told]] == [
+        True
+    ] * 3
+    assert (told[0] in page, "INFO &lt;b&gt;no" in page, "<b>no" in page) == (True, True, False)

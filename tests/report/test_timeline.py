@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from histories import BEGUN_NS, MS, Line, assigned, batch_of, committed, delivered, exited, handled, processed
+from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report import anomaly_instants, partition_timeline
 from kafka_trial.report.anomaly_instants import AnomalyInstants
@@ -16,7 +17,7 @@ from kafka_trial.report.lag_series import Series
 from kafka_trial.report.partition_timeline import PartitionTimeline
 from kafka_trial.report.timeline import read_timeline
 from kafka_trial.report.timeline_clock import TimelineClock
-from literal_run import anomaly
+from literal_run import SECOND, anomaly, verdict
 
 CLOCK = TimelineClock(zero_ns=BEGUN_NS, begin_ns=BEGUN_NS - 1_000 * MS, end_ns=BEGUN_NS + 1_000 * MS)
 
@@ -60,7 +61,7 @@ def test_of_many_events_few_bars_remain_and_no_fall_is_lost(monkeypatch: pytest.
 def found_in(folder: RunFolder, *rows: dict[str, Any]) -> AnomalyInstants:
     """Returns the anomalies of a folder that has these in anomalies.jsonl."""
     (folder.path / "anomalies.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-    timeline = read_timeline(folder)
+    timeline = read_timeline(folder, verdict())
     assert timeline is not None
     return timeline.anomalies
 
@@ -94,12 +95,60 @@ def test_a_long_list_is_cut_and_the_rest_counted(folder: RunFolder, monkeypatch:
 def test_the_timeline_leaves_nothing_behind(folder: RunFolder) -> None:
     """Without a cache the rows are made for it alone: the run folder stays as it was."""
     before = sorted(folder.path.rglob("*"))
-    assert (read_timeline(folder) is not None, sorted(folder.path.rglob("*"))) == (True, before)
+    assert (read_timeline(folder, verdict()) is not None, sorted(folder.path.rglob("*"))) == (True, before)
 
 
 def test_a_history_of_a_newer_version_is_said(folder: RunFolder) -> None:
     """It cannot be read: the page says so in place of a timeline."""
     (folder.history / "run.jsonl").write_bytes(b'{"schema":99,"source":"run","seq":0,"time_ns":0,"kind":"phase"}\n')
-    timeline = read_timeline(folder)
+    timeline = read_timeline(folder, verdict())
     assert timeline is not None
     assert (timeline.partitions, timeline.notes[0].partition(":")[0]) == ((), "no timeline")
+
+
+def test_the_list_opens_with_what_the_headline_tells(folder: RunFolder) -> None:
+    """The worst violation, of it the one that the verdict tells; then what is tolerated, whenever it was."""
+    told = anomaly() | {"partition": 2}
+    other = anomaly() | {"events": ["offsets#0"]}
+    early = anomaly() | {"anomaly": "redelivered", "weight": "tolerated", "events": ["consumer-m1-0#1"]}
+    milder = anomaly() | {"anomaly": "skipped", "weight": "undecided"}
+    found = found_in(folder, early, other, milder, told)
+    assert [(found.names[row[0]], found.where[row[7]]) for row in found.listed] == [
+        ("commit-regression", "partition 2 of t"),
+        ("commit-regression", "partition 1 of t"),
+        ("skipped", "partition 1 of t"),
+        ("redelivered", "partition 1 of t"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "members", "records"),
+    [
+        ({"from": 12, "to": 11, "log_offset": 1}, [0], [(11, 11)]),
+        ({"offset": 3, "last_offset": 9, "records": 7}, [0], [(3, 9)]),
+        ({"offset": 3, "later_offset": 5, "member": "m9"}, [0], [(3, 3), (5, 5)]),
+        ({"from": 2, "to": 9, "bumps": 7}, [0], []),
+    ],
+    ids=["a commit that fell", "a range", "two records", "epochs of the group"],
+)
+def test_an_anomaly_says_whom_and_which_records_it_is_about(
+    folder: RunFolder, attributes: dict[str, Any], members: list[int], records: list[tuple[int, int]]
+) -> None:
+    """By its attributes and by whose lines prove it: what the list is filtered by."""
+    with Recorder(folder.history, "consumer-m2-0") as member:
+        member.record("started", time_ns=3 * SECOND, pid=1, lane=2, member="m2", incarnation=0)
+    where = {"partition": None} if "bumps" in attributes else {}
+    row = anomaly() | {"attributes": attributes, "events": ["offsets#1", "consumer-m2-0#0"]} | where
+    assert [row[8:] for row in found_in(folder, row).listed] == [(members, records)]
+
+
+def test_times_count_from_the_start_of_the_trial(folder: RunFolder) -> None:
+    """From its first phase: what was before has a negative time, and the faults begin later than zero."""
+    (folder.history / "run.jsonl").unlink()
+    with Recorder(folder.history, "run") as run:
+        run.record("topic_named", time_ns=1 * SECOND, topic="t")
+        run.record("phase", time_ns=2 * SECOND, phase="prepare")
+        run.record("phase", time_ns=9 * SECOND, phase="faults")
+    timeline = read_timeline(folder, verdict())
+    assert timeline is not None
+    assert (timeline.phases, timeline.partitions[0].commits[0][0]) == ((("prepare", 0), ("faults", 7000)), 14_000)

@@ -29,6 +29,7 @@ from literal_run import NASTY, SECOND, anomaly, make_folder, verdict
 
 HOSTILE = "</script><!--<script><img src=x onerror=alert(1)>\u2028" + NASTY
 SENTENCE = f"record of key {HOSTILE} fell"
+ELSEWHERE = {"sentence": "record 7 was never seen", "events": ["consumer-m2-0#3"], "attributes": {"offset": 7}}
 DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 VIEW, DETAIL = ("document.getElementById('timeline-view').textContent", "document.querySelector('.detail').textContent")
 ENTRIES = "[...document.querySelectorAll('ol.anomalies button')]"
@@ -58,6 +59,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
             outcome = {"outcome": "done"} if kind == "processed" else {}
             member.record(kind, time_ns=at_s * SECOND, **place, **outcome, **who)
     lines = [anomaly(), anomaly() | {"anomaly": "skipped", "sentence": SENTENCE, "events": ["consumer-m1-0#3"]}]
+    lines += [anomaly() | {"anomaly": "unseen", "partition": 2, "weight": "undecided"} | ELSEWHERE]
     (folder.path / "anomalies.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     write_reports(folder)
     return folder.path / "report.html"
@@ -184,6 +186,77 @@ def test_an_entry_of_the_list_jumps_to_its_place(tab: Tab, page: Path) -> None:
     assert tab.js("document.activeElement.textContent") == entry
 
 
+def chosen_in(tab: Tab, label: str, text: str) -> None:
+    """Chooses from a selection of the filters, or types into a box of them."""
+    tab.js(
+        f"""(() => {{
+          const labels = [...document.querySelectorAll('[role=search] label')];
+          const wrapped = labels.find(one => one.textContent.startsWith({label!r}));
+          const box = wrapped.querySelector('select, input');
+          const choice = [...(box.options ?? [])].find(one => one.textContent.startsWith({text!r}));
+          box.value = choice ? choice.value : {text!r};
+          box.dispatchEvent(new Event(choice ? 'change' : 'input'));
+        }})()"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "kinds"),
+    [
+        ("Kind", "skipped", ["skipped"]),
+        ("Where", "partition 2", ["unseen"]),
+        ("Member", "m2", ["unseen"]),
+        ("Record", "11", ["commit-regression", "skipped"]),
+        ("Search", "FELL from", ["commit-regression"]),
+        ("Search", "offsets#0", ["commit-regression"]),
+        ("Search", "nothing of the kind", []),
+    ],
+)
+def test_the_list_opens_with_the_headline_and_is_filtered(
+    tab: Tab, page: Path, label: str, text: str, kinds: list[str]
+) -> None:
+    """By kind, partition, member, record and words; how many match is told."""
+    opened(tab, page)
+    names = f"{ENTRIES}.map(one => one.textContent.split(' ')[0])"
+    assert tab.js(names) == ["commit-regression", "skipped", "unseen"]
+    chosen_in(tab, label, text)
+    assert (tab.js(names), tab.js("document.querySelector('.tools + .soft').textContent")) == (
+        kinds,
+        f"{len(kinds)} of 3 match.",
+    )
+
+
+def test_partitions_fold(tab: Tab, page: Path) -> None:
+    """Those with violations are unfolded, by their button also the others; a jump unfolds its own."""
+    opened(tab, page)
+    state = (
+        "Object.fromEntries([...document.querySelectorAll('.fold')].map(one => [one.textContent, one.ariaExpanded]))"
+    )
+    lanes = "document.querySelectorAll('#row-partition-0 .lane-name').length"
+    assert tab.js(state) == {
+        "partition 1, 2 violations": "true",
+        "partition 2": "false",
+        "member m2": "false",
+    }
+    unfolded = tab.js(lanes)
+    press_button(tab, "Fold all")
+    assert 0 < tab.js(lanes) < unfolded
+    press_button(tab, "partition 1, 2 violations")
+    assert (tab.js(state)["partition 1, 2 violations"], tab.js(lanes)) == ("true", unfolded)
+    press_button(tab, "Fold all")
+    assert set(tab.js(state).values()) == {"false"}
+    tab.js(f"({ENTRIES}).find(one => one.textContent.startsWith('unseen')).click()")
+    assert [name for name, unfolded in tab.js(state).items() if unfolded == "true"] == ["partition 2"]
+
+
+def test_a_link_to_an_explanation_unfolds_it(tab: Tab, page: Path) -> None:
+    """What was not found is folded away; a link to it shows it."""
+    opened(tab, page)
+    tab.js("document.querySelector('a[href=\"#explain-zombie-commit\"]').click()")
+    tab.js(DRAWN)
+    assert tab.js("document.getElementById('explain-zombie-commit').checkVisibility()")
+
+
 def test_all_controls_are_reached_by_tab(tab: Tab, page: Path) -> None:
     """Every button, choice and row of the timeline has the focus, visibly, while Tab goes through the page."""
     opened(tab, page)
@@ -253,17 +326,20 @@ def test_the_page_is_never_wider_than_its_window(tab: Tab, page: Path, width: in
 
 
 def test_without_a_script_there_are_a_table_and_curves(tab: Tab, page: Path) -> None:
-    """Where scripts do not run: owners, counts and lag of every partition in words, and the curves of the lag."""
+    """Where scripts do not run: owners, counts and lag of every partition in words, the curves of the lag, and the
+    anomalies, the headline's first."""
     tab.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
         tab.open(page)
-        shown = tab.js("document.querySelector('details').open = true, document.querySelector('main').innerText")
+        tab.js("document.querySelectorAll('details').forEach(one => one.open = true)")
+        shown = tab.js("document.querySelector('main').innerText")
+        listed = tab.js("[...document.querySelectorAll('noscript td.name')].map(one => one.textContent)")
         curves = tab.js("[...document.querySelectorAll('noscript svg')].filter(one => one.clientHeight > 0).length")
         controls = tab.js("document.querySelectorAll('#timeline *').length")
     finally:
         tab.ask("Emulation.setScriptExecutionDisabled", value=False)
     assert [one for one in ("t-1", "m2 15.0 to", "peak 40") if one not in shown] == []
-    assert (curves, controls) == (2, 0)
+    assert (curves, controls, listed) == (2, 0, ["commit-regression", "skipped", "unseen"])
 
 
 def test_a_million_events_are_shown_in_time(tab: Tab, tmp_path: Path) -> None:
@@ -272,7 +348,7 @@ def test_a_million_events_are_shown_in_time(tab: Tab, tmp_path: Path) -> None:
     slice_rows(folder)  # as `check` leaves it
     report = read_report(folder, with_history=False)
     before = time.process_time()  # how busy the machine is does not count
-    text = html_of(report, read_timeline(folder))
+    text = html_of(report, read_timeline(folder, verdict()))
     made_s = time.process_time() - before
     (tmp_path / "report.html").write_text(text)
     before = time.monotonic()

@@ -6,7 +6,7 @@ import html
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
 from kafka_trial.history.store import RunFolder, unpack
-from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer
+from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer, scenarios
 from kafka_trial.report.certificate import (
     CERTIFICATE,
     PAGE,
@@ -33,9 +33,10 @@ from kafka_trial.report.certificate import (
 )
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.junit import NOT_TRIED
-from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of, verify
+from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of
 from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
+from kafka_trial.trial.verify_certificate import verify
 
 CONSUMER = find_consumer("python-at-least-once")
 STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
@@ -73,20 +74,37 @@ class Sitting:
             assert one.out is not None
             folder = RunFolder(one.out.absolute())
             shutil.copytree(self.stored.path, folder.path)
+            earlier: tuple[Any, ...] = ()
+            if word == "again":
+                first, word = (
+                    SimpleNamespace(folder=folder, verdict=SimpleNamespace(reasons=("it stood still",))),
+                    "pass",
+                )
+                earlier, folder = (first,), RunFolder(folder.path.with_name(f"{folder.path.name}-try2"))
+                shutil.copytree(self.stored.path, folder.path)
             metadata = {"seed": spec.seed, "kafka": spec.kafka_version}
             folder.write_json("run.json", {**folder.read_json("run.json"), **metadata})
             folder.write_json("scenario.json", {**folder.read_json("scenario.json"), "name": spec.scenario.name})
             exit_status = {"pass": PASS, "fail": FAIL}.get(word, UNKNOWN)
-            verdict = {**folder.read_json("verdict.json"), "verdict": word, "exit": exit_status}
-            folder.write_json("verdict.json", verdict)
+            table = {**folder.read_json("verdict.json"), "verdict": word, "exit": exit_status}
+            folder.write_json("verdict.json", table)
             write_reports(folder)
-            yield one, Trialed(folder, SimpleNamespace(verdict=word, violations=()), "")  # type: ignore[arg-type]
+            verdict = SimpleNamespace(verdict=word, violations=())
+            yield one, Trialed(folder, verdict, "", earlier)  # type: ignore[arg-type]
 
 
-def go(sitting: Sitting, out: Path, **words: Any) -> Certificate:
+def go(
+    sitting: Sitting, out: Path, *, consumer: Path = CONSUMER, say: Callable[[str], object] = str, **words: Any
+) -> Certificate:
     session: Any = sitting
-    asked = CertifyRequest(CONSUMER, out, **{"suites": SUITES, **words})
-    return certify(session, asked, begin_certificate(asked), say=lambda _: None)
+    asked = CertifyRequest(consumer, out, **{"suites": SUITES, **words})
+    return certify(session, asked, begin_certificate(asked), say=say)
+
+
+@pytest.fixture
+def consumer(tmp_path: Path) -> Path:
+    """A team's consumer.toml, in a folder of its own."""
+    return shutil.copytree(CONSUMER.parent, tmp_path / "orders") / CONSUMER.name
 
 
 def test_every_suite_is_tried_on_every_version_with_every_seed(judged: RunFolder, tmp_path: Path) -> None:
@@ -130,7 +148,8 @@ def test_a_ci_gets_a_junit_file_and_a_summary(
     assert told["member-killed[seed 1]"] == [("skipped", "not begun: no disk")]
     assert (told["stalled-network[seed 1]"][1][0], told["control[seed 1]"]) == ("failure", [("skipped", NOT_TRIED)])
     summary = (tmp_path / "summary.md").read_text()
-    assert "## Kafka Trial: FAIL\n\n3 trials: 1 fail, 2 not tried\n" in summary
+    counted = f"1 of {len(scenarios())} suites, 3 trials: 1 fail, 2 not tried"
+    assert f"## Kafka Trial: FAIL\n\n{counted}\n" in summary
     assert "index&#46;html" in summary
 
 
@@ -172,6 +191,82 @@ def test_a_trial_that_is_tried_again_takes_nothing_of_others(judged: RunFolder, 
     assert (again.begun, (tmp_path / "runs/4.3.1/control/10/history").is_dir()) == (["control 1"], True)
 
 
+def test_what_lies_beside_the_consumer_does_not_make_it_another_one(judged: RunFolder, consumer: Path) -> None:
+    """The certificate itself, runs, cuts: it goes on where it stopped, in the layout that the pages show."""
+    out = consumer.parent / "certificate"
+    go(Sitting(judged, most=1), out, consumer=consumer)
+    shutil.copytree(judged.path, consumer.parent / "trial-runs" / "20261127T050000Z-control")
+    (consumer.parent / "cuts").mkdir()
+    (consumer.parent / "cuts" / "cuts.jsonl").write_text('{"consumer_digest":"a","source_digest":"b"}\n')
+    go(went_on := Sitting(judged), out, consumer=consumer)
+    assert went_on.begun == ["stalled-network 1", "control 1"]
+
+
+def test_what_was_tried_again_is_counted_in_the_certificate(judged: RunFolder, tmp_path: Path) -> None:
+    """With the run folder of each try, and why it was unknown."""
+    said: list[str] = []
+    certificate = go(Sitting(judged, {"control": "again"}), tmp_path, suites=["control"], say=said.append)
+    (trial,) = certificate.trials.values()
+    assert (trial.verdict, trial.run) == ("pass", "runs/4.3.1/control/1-try2")
+    assert trial.earlier == [{"run": "runs/4.3.1/control/1", "reasons": ["it stood still"]}]
+    assert certificate.in_words.endswith("1 trials: 1 pass, 1 tried again")
+    assert said == ["1/1 control 4.3.1 1: pass, tried 2 times: the machine had made it unknown"]
+    assert read_certificate(tmp_path / CERTIFICATE) == certificate
+
+
+def test_what_does_not_count_any_more_is_told(judged: RunFolder, tmp_path: Path) -> None:
+    """A trial that was unknown, one whose files changed, and one that nobody asks for now."""
+    go(Sitting(judged, {"stalled-network": "unknown"}), tmp_path)
+    (tmp_path / "runs/4.3.1/member-killed/1/history/run.jsonl").write_text("")
+    said: list[str] = []
+    go(Sitting(judged), tmp_path, suites=SUITES[1:], say=said.append)
+    assert said[:3] == [
+        "control 4.3.1 1 is not asked for any more, and is left out",
+        "member-killed 4.3.1 1 is tried again: runs/4.3.1/member-killed/1/history/run.jsonl was changed",
+        "stalled-network 4.3.1 1 was unknown: it is tried again",
+    ]
+
+
+def edited(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    table = orjson.loads(file.read_bytes())
+    change(table)
+    file.write_bytes(orjson.dumps(table))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda consumer, file: (consumer.parent / "main.py").write_text("pass"),
+            "is of an earlier state of the consumer: main.py was changed. Name another --out, or take this one away to "
+            "begin again. What the consumer itself writes as it works does not count where consumer.toml names it",
+        ),
+        (
+            lambda consumer, file: (consumer.parent / "app.jar").write_bytes(b"\1" * 2_000_000),
+            "is of an earlier state of the consumer: app.jar came.",
+        ),
+        (
+            lambda consumer, file: edited(file, lambda table: table.update(harness_digest="other")),
+            "was made by another kafka-trial",
+        ),
+        (
+            lambda consumer, file: edited(file, lambda table: table["consumer"].pop("files")),
+            "was made by an earlier kafka-trial, which did not store what files the consumer has. Name another --out",
+        ),
+    ],
+    ids=["program", "jar", "harness", "earlier format"],
+)
+def test_a_certificate_that_does_not_go_on_says_why(
+    change: Callable[[Path, Path], object], said: str, judged: RunFolder, consumer: Path
+) -> None:
+    """By the name of the file that changed, and with what to do."""
+    out = consumer.parent / "certificate"
+    go(Sitting(judged), out, consumer=consumer, suites=["control"])
+    change(consumer, out / CERTIFICATE)
+    with pytest.raises(InputError, match=re.escape(said)):
+        begin_certificate(CertifyRequest(consumer, out, suites=["control"]))
+
+
 def test_another_consumer_does_not_go_on_there(judged: RunFolder, tmp_path: Path) -> None:
     """Nor is one mixed with what an earlier state of it did."""
     go(Sitting(judged), tmp_path)
@@ -194,7 +289,8 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
     )
     assert read_certificate(tmp_path / CERTIFICATE) == certificate
     page = html.unescape((tmp_path / PAGE).read_text())
-    assert (certificate.in_words in page, certificate.covers in page) == (True, True)
+    left_out = "<li>large-records: no room in a budget of 60 s</li>"
+    assert (certificate.in_words in page, left_out in page) == (True, True)
     latest_s = {name: began_s + 60 - suite_seconds()[name] for name in certificate.suites}
     assert sitting.begin_by_s == pytest.approx(latest_s, abs=5)
     named = go(again := Sitting(judged), tmp_path, suites=certificate.suites, budget_s=60, side_by_side=1)
@@ -342,7 +438,7 @@ def test_what_a_certificate_says_is_what_its_run_folders_say(judged: RunFolder, 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda table: table.update(schema=3), "reads up to 2"),
+        (lambda table: table.update(schema=4), "reads up to 3"),
         (lambda table: table.update(left_out=["control"]), "is no certificate"),
         (lambda table: table.pop("suites"), "is no certificate"),
         (lambda table: table.update(verdict="pass"), "edited"),

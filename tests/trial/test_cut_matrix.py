@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,6 +75,8 @@ def test_the_text_has_a_word_in_every_cell_and_names_what_did_not_pass() -> None
         "                                       hold    close    delay     kill",
         "Fetch                   after          pass        -     FAIL        .",
         "",
+        "- not reached, . not tried",
+        "",
         "not reached: Fetch after close: cut",
         "fail: Fetch after delay: skipped  (runs/x)",
     ]
@@ -135,9 +139,63 @@ class Sitting:
             yield one, SimpleNamespace(verdict=verdict, folder=folder)
 
 
-def go(sitting: Sitting, out: Path, **words: Any) -> Matrix:
+def go(
+    sitting: Sitting, out: Path, *, consumer: Path = CONSUMER, say: Callable[[str], object] = str, **words: Any
+) -> Matrix:
     session: Any = sitting
-    return walk(session, Walk(CONSUMER, out, **words), say=lambda _: None)
+    return walk(session, Walk(consumer, out, **words), say=say)
+
+
+def test_a_walk_beside_the_consumer_goes_on_and_names_what_changed(tmp_path: Path) -> None:
+    """Its own files are no other consumer; where the consumer has changed, its cells are tried again, and told."""
+    consumer = shutil.copytree(CONSUMER.parent, tmp_path / "orders") / CONSUMER.name
+    words: dict[str, Any] = {"consumer": consumer, "apis": ["Fetch"], "places": ["before"]}
+    out, said = consumer.parent / "cuts", list[str]()
+    go(Sitting({"cut-Fetch-before-kill": "fail"}, most=3), out, **words)
+    go(went_on := Sitting(), out, say=said.append, **words)
+    assert (len(went_on.begun), [told for told in said if "again" in told]) == (1, [])
+    (consumer.parent / "main.py").write_text("pass")
+    go(again := Sitting(), out, say=said.append, **words)
+    assert len(again.begun) == 4
+    told = "4 cells are tried again: tried with an earlier state of the consumer: main.py was changed. What"
+    assert [one.startswith(told) for one in said if "again" in one] == [True]
+
+
+def test_a_walk_goes_on_once_what_the_consumer_writes_is_named(tmp_path: Path) -> None:
+    """Its state came with the trials."""
+    consumer = shutil.copytree(CONSUMER.parent, tmp_path / "orders") / CONSUMER.name
+    words: dict[str, Any] = {"consumer": consumer, "apis": ["Fetch"], "places": ["before"], "actions": ["hold"]}
+    go(Sitting(), consumer.parent / "cuts", **words)
+    (consumer.parent / "positions.db").write_text("7")
+    consumer.write_text(consumer.read_text().replace("members = 3", 'members = 3\nwrites = ["*.db"]'))
+    go(again := Sitting(), consumer.parent / "cuts", **words)
+    assert again.begun == []
+
+
+def test_rows_that_tell_no_files_are_tried_again_by_name(tmp_path: Path) -> None:
+    """They are of an earlier version; nothing is forgotten without a word."""
+    go(Sitting(), tmp_path, apis=["Fetch"], places=["before"], actions=["hold"])
+    (tmp_path / "cuts-consumers.json").unlink()
+    rows = tmp_path / "cuts.jsonl"
+    rows.write_text(re.sub(r'"consumer_digest":"\w+"', '"consumer_digest":"before"', rows.read_text()))
+    said = list[str]()
+    go(again := Sitting(), tmp_path, apis=["Fetch"], places=["before"], actions=["hold"], say=said.append)
+    assert (len(again.begun), said[0].endswith("whose files are not stored")) == (1, True)
+
+
+def test_the_page_says_when_and_what_was_not_tried(tmp_path: Path) -> None:
+    """With seed and version; what was not tried is not nothing."""
+    write_matrix(matrix(), tmp_path)
+    empty = (tmp_path / "cuts.html").read_text()
+    assert ("no cell has been tried" in empty, "nothing" in empty) == (True, False)
+    assert "Fetch: after hold, after close, after delay, after kill" in empty
+    shown = matrix(hold="pass")
+    (row,) = shown.rows.values()
+    row = replace(row, began="2026-11-27T04:00:00Z", lasted_s=31.0, versions={"kafka_trial": "0.1.0"})
+    write_matrix(replace(shown, rows={row.cell: row}), tmp_path)
+    page = re.sub(r"\s+", " ", (tmp_path / "cuts.html").read_text())
+    assert "Tried 2026-11-27 04:00 to 04:00 UTC; 1 trial took 31 s. Seed 1. kafka-trial 0.1.0." in page
+    assert "every cell that was tried passed" in page
 
 
 def test_a_stopped_walk_goes_on_where_it_stopped(tmp_path: Path) -> None:

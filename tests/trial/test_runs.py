@@ -9,11 +9,20 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.cli import _parser
-from kafka_trial.errors import FAIL, Interrupted
+from kafka_trial.errors import FAIL, InputError, Interrupted
 from kafka_trial.history.store import RunFolder
 from kafka_trial.trial import runs
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.runs import ask, consumer_in_words, find_scenario, parse_seeds, run_all
+from kafka_trial.trial.runs import (
+    Demonstration,
+    ask,
+    ask_demonstration,
+    consumer_in_words,
+    demonstration_in_words,
+    find_scenario,
+    parse_seeds,
+    run_all,
+)
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.verdict.decide import decide
@@ -128,3 +137,31 @@ class _Cluster:
 
 def _words(*words: str, scenario: str = "control") -> Namespace:
     return _parser().parse_args(["run", scenario, "--consumer", "python-at-least-once", *words])
+
+
+def test_the_demonstration_says_where_its_pages_are(tmp_path: Path) -> None:
+    """Its last lines are the paths of both."""
+    trials = [Trialed(RunFolder(tmp_path / name), verdict, name) for name, verdict in (("a", PASS), ("b", FAILED))]
+    assert demonstration_in_words(Demonstration(*trials)).splitlines()[-3:] == [
+        "demo: sound: pass, faulty: fail — as it must be",
+        f"page of the sound one: {tmp_path}/a/report.html",
+        f"page of the faulty one: {tmp_path}/b/report.html",
+    ]
+
+
+def test_a_demonstration_in_which_one_trial_is_unknown_shows_nothing(tmp_path: Path) -> None:
+    """Neither that all is as it must be, nor that it is not."""
+    passed, failed, unknown = (Trialed(RunFolder(tmp_path), verdict, "told") for verdict in (PASS, FAILED, UNKNOWN))
+    assert [
+        Demonstration(passed, failed).exit_status,
+        Demonstration(failed, passed).exit_status,
+        Demonstration(passed, passed).exit_status,
+        Demonstration(passed, unknown).exit_status,
+        Demonstration(unknown, failed).exit_status,
+    ] == [0, 1, 1, 4, 4]
+
+
+def test_a_demonstration_is_checked_before_it_begins() -> None:
+    """Also its second consumer, which else were found wrong after the first one's trial."""
+    with pytest.raises(InputError, match="no consumer of ours is called 'nobody'"):
+        ask_demonstration(scenario="control", sound="python-at-least-once", faulty="nobody", kafka_version=None, seed=1)

@@ -12,7 +12,8 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.consumers.patched_consumer import program_source
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import create_run_folder
-from kafka_trial.trial.setup import _group_size, _with_consumer_built, folder_digest, run_metadata
+from kafka_trial.trial.consumer_files import folder_digest
+from kafka_trial.trial.setup import _group_size, _with_consumer_built, run_metadata
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 

@@ -85,6 +85,17 @@ def test_a_schedule_of_other_steps_is_told_from_the_scenarios_own(tmp_path: Path
         assert (drawn.plays_other_steps, replayed.plays_other_steps) == (False, other)
 
 
+def test_a_rolling_deploy_is_replayed_with_its_members_in_their_order(tmp_path: Path) -> None:
+    """As many as the consumer has; the replay, whose seed is another, plays the scenario's own steps."""
+    scenario = Scenario("x", schedule=(Step("terminate", "each-member", after="stable"),))
+    consumer = registry.find_consumer("python-at-least-once")
+    drawn = make_trial_spec(scenario, consumer, seed=7)
+    assert sorted(one.target for one in drawn.plan.faults) == ["member:0", "member:1", "member:2"]
+    (tmp_path / "schedule.json").write_bytes(orjson.dumps(plan_to_table(drawn.plan)))
+    replayed = make_trial_spec(scenario, consumer, seed=8, schedule=tmp_path / "schedule.json")
+    assert (replayed.plan, replayed.plays_other_steps) == (drawn.plan, False)
+
+
 def test_a_scenario_about_sizes_is_refused_to_values_that_do_not_have_them() -> None:
     """Before anything starts, naming scenario, sizes and what to do; others are played."""
     forwards = registry.find_consumer("forwards-avro-bytes")

@@ -13,7 +13,7 @@ from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import Incarnation, Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import CpuWait, Incarnation, Settings, TrialContext, Window
 from kafka_trial.judge.judgement import (
     SERIES,
     Coverage,
@@ -64,6 +64,37 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
         counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200)
         | {"effects": 0, "commits": 6, "commits refused": 0},
     )
+
+
+def test_what_the_machine_withheld_is_told_by_its_samples() -> None:
+    """Of each member over all its incarnations, the one with the least first; of who waited, the sums."""
+    samples = [
+        said("resources", seq=second, member=member, incarnation=incarnation, cpu_s=cpu_s, rss_bytes=1)
+        for second, member, incarnation, cpu_s in (
+            *((1, "m0", 1, 0.5), (11, "m0", 1, 5.5), (1, "m3", 1, 0.2), (6, "m3", 1, 1.2)),
+            *((8, "m3", 2, 0.1), (13, "m3", 2, 0.9), (9, "m4", 1, 3.0)),
+        )
+    ]
+    samples = [replace(event, time_ns=event.seq * 1_000_000_000) for event in samples]
+    waits = tuple(CpuWait(second * 10**9, 400_000_000, 150_000_000, 10**9) for second in range(10))
+    late = ((1, 20_000_000), (2, 1_200_000_000))
+    assert case(samples, trial_context=replace(WELL, cpu_waits=waits, delays=late)).withheld == (
+        "in 10 s, members were ready to run and had no processor for up to 4.0 s, brokers for up to 1.5 s",
+        "m3 had 1.8 s of processor in 10 s, m0 had 5.0 s of processor in 10 s",
+        "the harness itself came up to 1.2 s late",
+    )
+
+
+def test_what_another_try_would_meet_again_is_marked() -> None:
+    """A claim that cannot be read, and a judge that broke; not a witness that died."""
+    broken = judgement(replace(WELL, witnesses={"offsets": "dead"}), crashed={"torn": "KeyError: 1"})
+    collected = collect(broken, [], Scope(2), unknowns=("nobody knows what was claimed",))
+    assert collected.ground == (
+        "nobody knows what was claimed",
+        "the witness offsets died",
+        "the judge broke in torn: KeyError: 1",
+    )
+    assert collected.lasting == ("nobody knows what was claimed", "the judge broke in torn: KeyError: 1")
 
 
 def test_how_late_lines_were_read_is_counted() -> None:
@@ -148,6 +179,41 @@ def test_too_few_handled_records_are_a_gap() -> None:
         "4 of 203 records were handled, fewer than the 100 it takes",
         "no record was handled on partition 1",
     )
+
+
+def test_that_nothing_was_handled_is_no_gap_where_it_is_the_finding() -> None:
+    """Partition 1 stood still from its first record on; why partition 2 shows nothing, nobody knows."""
+    parts = [part(0), replace(part(1), handled=0), replace(part(2), handled=0)]
+    stuck = Anomaly("stuck-partition", "t", 1, {"offset": 0}, ())
+    found = {"stuck-partition": Finding("stuck-partition", "liveness", (stuck,), 1)}
+    gaps = case(coverage=Coverage(tuple(parts)), scope=Scope(3), findings=found).gaps
+    assert gaps == ("no record was handled on partition 2",)
+
+
+@pytest.mark.parametrize(
+    ("told", "notes"),
+    [
+        (None, ()),
+        ((20.4, 10.0), ("the drain took 25.0 s: words",)),
+        (
+            (17.0, 12.0),
+            (
+                "the drain took 25.0 s: words",
+                "the run bounded its drain by B = 17.0 s, and the judge reckons 20.0 s, "
+                "W = 12.0 s, and the judge reckons 10.0 s",
+            ),
+        ),
+    ],
+    ids=["by an earlier version", "nearly the same", "others"],
+)
+def test_the_bounds_of_the_drain_are_told_and_where_the_judge_reckons_others(
+    told: tuple[float, float] | None, notes: tuple[str, ...]
+) -> None:
+    """Judged by 20 s and 10 s."""
+    phases = {"drain": 0, "snapshot": 25_000_000_000}
+    about = replace(WELL, drain_bound_s=told, phases=phases)
+    bounds = {"bounds_s": {"converge": 20.0, "stuck": 10.0}, "bounds_in_words": "words"}
+    assert case(trial_context=about, **bounds).notes == notes
 
 
 WORDS = "m0: its last words in logs/m0-0.stderr: no such table"
@@ -314,6 +380,17 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
     assert failure.sentence == (
         "m2, m3 never got a partition, where a control member of the harness got its own: see m1.stderr"
     )
+
+
+def test_a_consumer_that_never_joins_is_told_whether_it_ever_connected() -> None:
+    """By the log of the proxies before the brokers; of m3 there is none."""
+    failures = [
+        said("consumer_failure", seq=seq, member=f"m{seq}", name="never-assigned", message="waited", **told)
+        for seq, told in enumerate(({"connections": 0}, {"connections": 1}, {"connections": 7}, {}))
+    ]
+    (failure,) = case(failures).failures
+    opened = "m0 opened no connections, m1 opened 1 connection, m2 opened 7 connections to the brokers of {bootstrap}"
+    assert failure.sentence == f"m0, m1, m2, m3 never got a partition ({opened}): waited"
 
 
 S = 1_000_000_000

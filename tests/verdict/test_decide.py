@@ -31,6 +31,8 @@ NAMES = tuple(one.name for one in sorted(list_invariants(), key=lambda one: one.
 SETTLED = {"recovered": True, "own": True, "restart_inside": False}
 NOT_BITTEN = Fault("member-pause", "m0", "member", bit=False, evidence="it ran on")
 BITTEN = Fault("member-pause", "m0", "member", bit=True, evidence="stopped")
+NOT_REACHED = Fault("cut", "m1", "member:1", bit=False, evidence="not reached: 0 of 1 EndTxn came in 20 s")
+BUSY = Undecided.BUSY_MACHINE.format(waited=4.1, what="B = 17.6 s")
 
 
 def found(anomaly: str, **attributes: Any) -> AnomalyResult:
@@ -450,6 +452,14 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
         ({}, (AnomalyResult("skipped", not_judged="it has no sink"),), False),
         ({"gaps": ("7 records were judged",)}, (), False),
         ({}, (AnomalyResult("skipped", undecided={"a line came late": 1}),), False),
+        ({}, (AnomalyResult("skipped", undecided={Undecided.DELAYED: 1}),), True),
+        ({}, (AnomalyResult("stuck-partition", undecided={BUSY: 1}),), True),
+        ({}, (AnomalyResult("skipped", undecided={Undecided.DELAYED: 1, "a line came late": 1}),), False),
+        ({"gaps": ("7 records were judged",)}, (AnomalyResult("skipped", undecided={Undecided.DELAYED: 1}),), False),
+        ({"faults": (NOT_REACHED,)}, (), False),
+        ({"faults": (NOT_BITTEN,)}, (AnomalyResult("skipped", undecided={Undecided.DELAYED: 1}),), True),
+        ({"ground": ("the judge broke",), "lasting": ("the judge broke",)}, (), False),
+        ({"ground": ("the judge broke", "it stood still"), "lasting": ("the judge broke",)}, (), True),
         ({"unready": ("m0 was at work",)}, (AnomalyResult("skipped", not_judged="no records"),), True),
         ({"unready": ("m0 was at work",)}, (found("skipped"),), False),
     ],
@@ -463,6 +473,14 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
         "no sink",
         "too little",
         "undecided",
+        "stalled machine",
+        "busy machine",
+        "not the machine alone",
+        "stalled machine, too little",
+        "a cut that was not reached",
+        "no effect, stalled machine",
+        "no claim",
+        "no claim, and of ground",
         "unready",
         "unready, and a fail",
     ],
@@ -472,6 +490,29 @@ def test_only_an_unknown_of_its_ground_is_worth_another_try(
 ) -> None:
     """Neither a pass nor a fail is tried again, nor what lacks evidence: that would be lacking again."""
     assert verdict_of(AT_LEAST_ONCE, *seen, **more).retriable is retriable
+
+
+@pytest.mark.parametrize(
+    ("more", "notes"),
+    [
+        (
+            {"ground": ("it stood still",), "withheld": ("m3 had 1.8 s of processor in 27 s",)},
+            ["--retry-unknown 1", "m3"],
+        ),
+        ({"ground": ("it stood still",)}, ["--retry-unknown 1"]),
+        ({"gaps": ("7 records were judged",), "withheld": ("m3 had 1.8 s",)}, ["does not try it"]),
+        ({"ground": ("it stood still",), "of_trial": False}, []),
+        ({}, []),
+    ],
+    ids=["machine", "nothing sampled", "consumer", "audit", "pass"],
+)
+def test_an_unknown_says_what_to_do(more: dict[str, Any], notes: list[str]) -> None:
+    """Try it again where only the machine is why, with what it gave; else not; an audit cannot be tried."""
+    told = verdict_of(AT_LEAST_ONCE, **more).notes
+    assert (len(told), [word in note for word, note in zip(notes, told, strict=False)]) == (
+        len(notes),
+        [True] * len(notes),
+    )
 
 
 def test_verdict_json_says_so_only_where_it_is_so() -> None:

@@ -6,29 +6,35 @@ name, line by line.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
+from kafka_trial.audit.commits import Commit, Owners, moved_forward, with_requesters
+from kafka_trial.audit.findings import tolerated_in_words, with_times
+from kafka_trial.audit.history_lines import events_of
+from kafka_trial.audit.resets import OF_MEMBERS, PassedOver, passed_over, read_commits
 from kafka_trial.audit.rules import apply_audit_rules, rises_of
-from kafka_trial.audit.scope import scope_of
-from kafka_trial.audit.sink_rules import Commit, SinkEvidence
+from kafka_trial.audit.scope import Scope, scope_of
+from kafka_trial.audit.sink_rules import SinkEvidence
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.verdict.verdict_input import VerdictInput
 
-OF_SCOPE = (b'"topic"', b'"log_start"', b'"log_end"')
-OF_GROUP = (b'"group"', b'"group_epoch"', b'"member"', b'"group_tombstone"', b'"compacted"')
-NAMING = ("commit-regression", "skipped", "commit-ahead", "duplicate-effect")
+OF_SCOPE = ("topic", "log_start", "log_end")
+OF_GROUP = ("group", "group_epoch", "member", "group_tombstone", "compacted")
+SEQ = re.compile(rb'"seq":(\d+)')
 
 
 def collect_audit(
     folder: RunFolder, collected: VerdictInput, judgement: Judgement, own: Sequence[Event], claim: Claim
 ) -> VerdictInput:
     """Returns the case of an audit; `own` are the events of its source `run`."""
-    group_events = list(_events(folder, "offsets", OF_GROUP))
-    ends = _events(folder, "observer", OF_SCOPE)
+    group_events = list(events_of(folder.history, "offsets", OF_GROUP))
+    ends = list(events_of(folder.history, "observer", OF_SCOPE))
     sink = judgement.trial_context.settings.sink
     scope = scope_of(
         [*own, *ends, *group_events],
@@ -36,60 +42,101 @@ def collect_audit(
         sink=None if sink == "none" else sink,
         claimed=claim.delivery != "unclaimed",
     )
-    group = next((str(event.details.get("group")) for event in own if event.kind == "group_named"), "")
-    rises = rises_of(group_events, group=group, from_ns=scope.from_ns, until_ns=scope.until_ns)
-    return apply_audit_rules(collected, judgement, scope, rises, _told(folder, collected, judgement))
+    rises = rises_of(group_events, group=scope.group, from_ns=scope.from_ns, until_ns=scope.until_ns)
+    told = _told(folder, collected, judgement, scope)
+    timed = with_times(collected, told.commits, told.events, told.owners)
+    ruled = apply_audit_rules(timed, judgement, scope, rises, told)
+    return replace(ruled, notes=(*ruled.notes, *tolerated_in_words(ruled, claim)))
 
 
-def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> SinkEvidence:
+def _owners(folder: RunFolder, scope: Scope) -> Owners:
+    events = events_of(folder.history, "offsets", OF_MEMBERS)
+    return Owners.of(events, topic=scope.topic, topic_id=scope.topic_id, partitions=sorted(scope.log_ends))
+
+
+def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement, scope: Scope) -> SinkEvidence:
     """Returns what the events say that findings name."""
     named = {one.anomaly: {name for each in one.instances for name in each.events} for one in collected.found}
-    names = frozenset[str]().union(*(named.get(anomaly, ()) for anomaly in NAMING))
-    effects = dict(_effects(folder, names))
+    names = frozenset[str]().union(*named.values())
+    events = dict(_named_events(folder, names))
+    effects = {name: event for name, event in events.items() if event.kind == "effect"}
     twice = {name: effects[name].id or "" for name in named.get("duplicate-effect", ()) if name in effects}
     shared = _shared(folder, set(twice.values()))
+    commits, resets, others = _commits(folder, names, scope)
     witness = 1  # its last line
     return SinkEvidence(
-        commits=dict(_commits(folder, names)),
+        commits=commits,
         effects_ns={name: event.time_ns for name, event in effects.items()},
         shared=frozenset(name for name, found in twice.items() if found in shared),
         ids=max(0, judgement.trial_context.counts.get("sink", 0) - witness),
+        events=events,
+        passed_over=_passed_over(folder, resets, scope),
+        of_other_topics=others,
+        owners=_owners(folder, scope),
     )
 
 
-def _commits(folder: RunFolder, names: Collection[str]) -> Iterator[tuple[str, Commit]]:
-    """Yields the commits of these names."""
-    if not any(name.startswith("offsets#") for name in names):
-        return
-    begun: set[int | None] = set()
-    for event in _events(folder, "offsets", (b'"committed"',)):
-        place = event.details.get("log_offset")
-        if event.name in names and event.source_wall_ns and isinstance(place, int):
-            yield event.name, Commit(event.source_wall_ns, place, event.partition not in begun)
-        begun.add(event.partition)
+def _commits(
+    folder: RunFolder, names: Collection[str], scope: Scope
+) -> tuple[dict[str, Commit], list[Commit], tuple[Commit, ...]]:
+    """Returns the commits of these names, the resets forward, and the last one of another topic of that name."""
+    kept, last = dict[str, Commit](), dict[str, Commit]()
+    for name, one in read_commits(folder.history, topic=scope.topic, topic_id=scope.topic_id):
+        if name in names or one.outside:
+            kept[name] = one
+        if None not in (one.topic_id, scope.topic_id) and one.topic_id != scope.topic_id:
+            last[str(one.topic_id)] = one
+    kept = with_requesters(kept, _commit_requests(folder, scope.group)) if kept else kept
+    inside = (one for one in kept.values() if scope.from_ns <= one.wall_ns <= scope.until_ns)
+    return kept, moved_forward(one for one in inside if one.outside), tuple(last.values())
 
 
-def _effects(folder: RunFolder, names: Collection[str]) -> Iterator[tuple[str, Event]]:
-    if any(name.startswith("sink#") for name in names):
-        yield from ((event.name, event) for event in _events(folder, "sink", (b'"effect"',)) if event.name in names)
+def _commit_requests(folder: RunFolder, group: str) -> Iterator[Event]:
+    """Yields the requests of commits of the group, by the request logs."""
+    for path in sorted(folder.history.glob("requests-*.jsonl")):
+        for event in events_of(folder.history, path.stem, ("request",)):
+            if (
+                event.details.get("api") in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
+                and event.details.get("group") == group
+            ):
+                yield event
 
 
-def _shared(folder: RunFolder, ids: Collection[str]) -> set[str]:
-    """Returns which of some ids several records of the topic have."""
-    records = _events(folder, "observer", (b'"record"',)) if ids else ()
-    counts = Counter(event.id for event in records if event.id in ids)
-    return {name for name, count in counts.items() if name is not None and count > 1}
+def _passed_over(folder: RunFolder, resets: Sequence[Commit], scope: Scope) -> tuple[PassedOver, ...]:
+    if not resets:
+        return ()
+    records = events_of(folder.history, "observer", ("record",))
+    effects = events_of(folder.history, "sink", ("effect",)) if scope.sink else None
+    return tuple(passed_over(resets, records, effects, scope.starts, read=scope.resets_read))
 
 
-def _events(folder: RunFolder, source: str, kinds: Iterable[bytes]) -> Iterator[Event]:
-    """Yields the readable events of some kinds; damaged lines are the judge's to name."""
-    path, wanted = folder.history / f"{source}.jsonl", [b'"kind":' + kind for kind in kinds]
+def _named_events(folder: RunFolder, names: Collection[str]) -> Iterator[tuple[str, Event]]:
+    """Yields the events of these names."""
+    by_source: dict[str, set[int]] = {}
+    for name in names:
+        source, _, seq = name.rpartition("#")
+        by_source.setdefault(source, set()).add(int(seq))
+    for source, wanted in sorted(by_source.items()):
+        yield from ((event.name, event) for event in _events(folder, source, wanted))
+
+
+def _events(folder: RunFolder, source: str, wanted: Collection[int]) -> Iterator[Event]:
+    path = folder.history / f"{source}.jsonl"
     if not path.exists():
         return
     with path.open("rb") as lines:
         for line in lines:
-            if any(kind in line for kind in wanted):
+            seq = SEQ.search(line)
+            if seq is not None and int(seq[1]) in wanted:
                 try:
-                    yield from_line(line)
+                    event = from_line(line)
                 except (ValueError, TypeError):
                     continue
+                yield event
+
+
+def _shared(folder: RunFolder, ids: Collection[str]) -> set[str]:
+    """Returns which of some ids several records of the topic have."""
+    records = events_of(folder.history, "observer", ("record",)) if ids else ()
+    counts = Counter(event.id for event in records if event.id in ids)
+    return {name for name, count in counts.items() if name is not None and count > 1}

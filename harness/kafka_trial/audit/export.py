@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +23,10 @@ from kafka_trial import __version__
 from kafka_trial.audit.bounded_reading import Budget, Log, connect
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
 from kafka_trial.audit.preconditions import Preconditions, missing_acl, read_preconditions
-from kafka_trial.audit.readers import Taken, expired, ranges_of, read_records, tell_topic
+from kafka_trial.audit.readers import Taken, expired, ranges_of, ranges_passed_over, read_records, tell_topic
 from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
 from kafka_trial.audit.request_log_files import read_request_logs
+from kafka_trial.audit.resets import resets_forward
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
 from kafka_trial.audit.sink import CLEANUP, Span, check_table, read_sink_table, read_sink_topic
 from kafka_trial.errors import InputError
@@ -123,7 +124,14 @@ def _offsets(this: Export) -> OffsetsRead:
     with Recorder(this.folder.history, "offsets", buffer_events=BUFFER_EVENTS) as recorder:
         log, budget = Log.of(this.brokers, OFFSETS_TOPIC), this.budget()
         read = read_offsets(
-            log, this.preconditions.log_partition, request, recorder, budget, settle_ns=settle, now_ns=time.time_ns()
+            log,
+            this.preconditions.log_partition,
+            request,
+            recorder,
+            budget,
+            topic_id=this.preconditions.topic.topic_id,
+            settle_ns=settle,
+            now_ns=time.time_ns(),
         )
         recorder.record("witness", time_ns=request.until_ns, state="complete")
     this.missing("offsets log", read.unread)
@@ -140,19 +148,28 @@ def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
         taken = Taken(request, recorder)
         ranges, identity = ranges_of(log, read.committed, request, drain_ns=drain_ns), request.identity
         budget = this.budget()
-        reading = read_records(
-            request, request.topic, ranges, budget, taken.take, identity=identity if request.sink else None
-        )
-        state = "incomplete" if reading.unread else "complete"
-        recorder.record("control_read", time_ns=request.until_ns, topic=request.topic, state=state, count=reading.count)
+        readings = [
+            read_records(request, request.topic, each, budget, taken.take, identity=identity if request.sink else None)
+            for each in (*ranges_passed_over(_moves(this), ranges, log.starts()), ranges)
+        ]
+        unread, count = [one for each in readings for one in each.unread], sum(each.count for each in readings)
+        state = "incomplete" if unread else "complete"
+        recorder.record("control_read", time_ns=request.until_ns, topic=request.topic, state=state, count=count)
         recorder.record("witness", time_ns=request.until_ns, state="complete")
-    this.missing("records", reading.unread)
+    this.missing("records", unread)
     if request.sink:
         this.missing("records", expired(log, request))
         if taken.nameless:
             told = f"whether {taken.nameless} records of {request.topic} were handled: they have {identity}"
             this.missing("handled", [told])
     return taken.earliest_ns
+
+
+def _moves(this: Export) -> Iterator[tuple[int, int, int]]:
+    """Yields the resets forward as partition, from and to."""
+    topic = this.preconditions.topic
+    for one in resets_forward(this.folder.history, topic=topic.name, topic_id=topic.topic_id):
+        yield one.partition, one.before or 0, one.after
 
 
 def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
@@ -212,6 +229,9 @@ def _run(this: Export, read: OffsetsRead, *, drain_ns: int, settle: int) -> None
             settle_ns=settle,
             read_to_ns=read.read_to_ns,
             commits=read.inside,
+            resets=len(list(_moves(this))),
+            earlier_commits=read.earlier,
+            earlier_until_ns=read.earlier_until_ns,
         )
         seconds = (until_ns - request.from_ns) / NS_PER_S
         if read.advanced:  # at least so fast the group is

@@ -89,6 +89,7 @@ class OffsetsRead:
 
     `committed` stands at the end of the window, by partition; `advanced` is how far it came in all; `inside` counts
     commits; `read_to_ns` is up to when the log is known; `unread` are sentences on what was left out, and why.
+    `earlier` commits were of another topic of that name, the last of them at `earlier_until_ns`.
     """
 
     committed: Mapping[int, int]
@@ -97,17 +98,29 @@ class OffsetsRead:
     inside: int
     read_to_ns: int
     unread: tuple[str, ...] = ()
+    earlier: int = 0
+    earlier_until_ns: int = 0
 
 
 def read_offsets(
-    log: Log, partition: int, request: AuditRequest, recorder: Recorder, budget: Budget, *, settle_ns: int, now_ns: int
+    log: Log,
+    partition: int,
+    request: AuditRequest,
+    recorder: Recorder,
+    budget: Budget,
+    *,
+    topic_id: str | None,
+    settle_ns: int,
+    now_ns: int,
 ) -> OffsetsRead:
-    """Reads the group's partition and records what counts.
+    """Reads the group's partition and records what counts; `topic_id` is what the topic has now.
 
     Raises:
         UnjudgeableError: its leader could not be reached.
     """
-    window_filter = WindowFilter(recorder, topic=request.topic, from_ns=request.from_ns, until_ns=request.until_ns)
+    window_filter = WindowFilter(
+        recorder, topic=request.topic, topic_id=topic_id, from_ns=request.from_ns, until_ns=request.until_ns
+    )
     reader, told = LogReader(partition, [request.group], window_filter), GroupSettings(request.group)
     spans = _spans(log, partition, request, settle_ns=settle_ns)
     gaps, unread = Gaps(request.from_ns, spans.start), []
@@ -137,7 +150,16 @@ def read_offsets(
     advanced = sum(
         max(0, value - window_filter.began.get(part, value)) for part, value in window_filter.committed.items()
     )
-    return OffsetsRead(dict(window_filter.committed), advanced, told, window_filter.inside, read_to_ns, tuple(unread))
+    return OffsetsRead(
+        dict(window_filter.committed),
+        advanced,
+        told,
+        window_filter.inside,
+        read_to_ns,
+        tuple(unread),
+        window_filter.earlier,
+        window_filter.earlier_until_ns,
+    )
 
 
 @dataclass(frozen=True)
@@ -185,15 +207,23 @@ COMMITS = ("committed", "commit_tombstone", "commit_aborted")
 
 
 class WindowFilter:
-    """Takes the events of one group in log order and hands on those that count; times are the coordinators'."""
+    """Takes the events of one group in log order and hands on those that count; times are the coordinators'.
 
-    def __init__(self, event_writer: EventWriter, *, topic: str, from_ns: int, until_ns: int) -> None:
+    A commit that bears another id than `topic_id` is of another topic of that name, which was deleted: it is counted
+    (`earlier`), and left out.
+    """
+
+    def __init__(
+        self, event_writer: EventWriter, *, topic: str, from_ns: int, until_ns: int, topic_id: str | None = None
+    ) -> None:
         self.inside = 0
+        self.earlier = 0
+        self.earlier_until_ns = 0
         self.committed: dict[int, int] = {}  # what stands at the end of the window
         self.began: dict[int, int] = {}  # what stood first, as far as the window tells
         self.seen = 0
         self._event_writer = event_writer
-        self._topic = topic
+        self._topic, self._topic_id = topic, topic_id
         self._from_ns, self._until_ns = from_ns, until_ns
         self._before: dict[tuple[Any, ...], tuple[str, Fields]] = {}
         self._peaks: dict[int, int] = {}
@@ -211,6 +241,9 @@ class WindowFilter:
             return -1
         self.seen += kind != "undecodable"
         wall_ns = int(fields.get("source_wall_ns", self._from_ns))
+        if kind == "committed" and self._topic_id and fields.get("topic_id") not in (None, self._topic_id):
+            self.earlier, self.earlier_until_ns = self.earlier + 1, wall_ns
+            return -1
         if wall_ns < self._from_ns:
             self._keep(kind, fields)
         elif wall_ns <= self._until_ns:

@@ -2,7 +2,7 @@
 
 Where its partitions begin and end is told; read is only what somebody still had to read: from where the group stood at
 the end of the window (with a sink: from the beginning of the window), up to those that were there long enough before
-the end to have been handled. What came later is in flight.
+the end to have been handled. What came later is in flight. What a reset passed over is read as well.
 
 Readers hand what they read to one event writer, which writes JSON lines; the judge makes its Parquet of them.
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,22 @@ def ranges_of(
         low = min(low, began) if request.sink else low
         ranges[partition] = max(start, low), end
     return ranges
+
+
+def ranges_passed_over(
+    moves: Iterable[tuple[int, int, int]], main: Mapping[int, tuple[int, int]], starts: Mapping[int, int]
+) -> list[dict[int, tuple[int, int]]]:
+    """Returns what is to be read beside the `main` ranges so that all is read that lies between two positions of each
+    of the `moves` (partition, from, to): lower offsets first, none twice, each a set of ranges by partition."""
+    by_partition: dict[int, list[tuple[int, int]]] = {}
+    for partition, since, until in sorted(moves):
+        parts = by_partition.setdefault(partition, [])
+        low, (first, end) = max(since, starts.get(partition, 0)), main.get(partition, (until, until))
+        for begin, over in ((low, min(until, first)), (max(low, end), until)) if first < end else ((low, until),):
+            begins = max(begin, parts[-1][1] if parts else 0)
+            parts += [(begins, over)] if begins < over else []
+    most = max(map(len, by_partition.values()), default=0)
+    return [{at: parts[n] for at, parts in by_partition.items() if n < len(parts)} for n in range(most)]
 
 
 def expired(log: Log, request: AuditRequest) -> list[str]:

@@ -13,7 +13,7 @@ Each client gets a number, which stands where trials have a lane.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from re import compile as pattern
@@ -47,10 +47,10 @@ class Clients:
         if group is None or not member_id:
             return
         if group != self.group:
-            self._others.add(_address(event))
+            self._others.add(address_of(event))
             return
         connection, member = ("connection", log, event["connection"]), ("member", member_id)
-        self._addresses[connection] = _address(event)
+        self._addresses[connection] = address_of(event)
         self._join(connection, member)
 
     def settle(self) -> dict[int, str]:
@@ -77,7 +77,7 @@ class Clients:
         for known in (("connection", log, event.get("connection")), ("member", event.get("member_id"))):
             if known in self._parents:
                 return self._lanes.get(self._root(known))
-        return self._alone.get(_address(event)) if event.get("api") == "FETCH" else None
+        return self._alone.get(address_of(event)) if event.get("api") == "FETCH" else None
 
     def _join(self, one: Hashable, other: Hashable) -> None:
         first, second = self._root(one), self._root(other)
@@ -91,7 +91,7 @@ class Clients:
         return one
 
 
-def _address(event: Fields) -> tuple[str, str]:
+def address_of(event: Mapping[str, Any]) -> tuple[str, str]:
     """Returns where a request came from, and its client id."""
     peer = PEER.search(str(event.get("connection")))
     return peer["host"] if peer else "?", str(event.get("client_id", ""))

@@ -7,17 +7,23 @@ judge found beyond it becomes a case that nobody can decide.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from kafka_trial.audit.commits import together
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.verdict.messages import MOVED, WHEN_AND_WHO
 from kafka_trial.verdict.verdict_input import AnomalyResult
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What an audit's own events say of it."""
+    """What an audit's own events say of it.
+
+    `resets_read`: the records that resets passed over were read. `earlier` commits, the last of them at
+    `earlier_until_ns`, were left out: they were of another topic of that name, which was deleted.
+    """
 
     from_ns: int
     until_ns: int
@@ -32,6 +38,13 @@ class Scope:
     requests: bool
     sink: str | None
     claimed: bool
+    group: str = ""
+    topic: str = ""
+    topic_id: str | None = None
+    starts: Mapping[int, int] = field(default_factory=dict)
+    resets_read: bool = False
+    earlier: int = 0
+    earlier_until_ns: int = 0
 
 
 def scope_of(events: Iterable[Event], *, requests: bool, sink: str | None, claimed: bool) -> Scope:
@@ -61,17 +74,43 @@ def scope_of(events: Iterable[Event], *, requests: bool, sink: str | None, claim
         requests=requests,
         sink=sink,
         claimed=claimed,
+        group=_named(said, "group"),
+        topic=(topic := _named(said, "topic")),
+        topic_id=next((event.topic_id for event in said.get("topic", ()) if event.topic == topic), None),
+        starts={event.partition or 0: event.offset or 0 for event in said.get("log_start", ())},
+        resets_read=told.get("resets") is not None,
+        earlier=int(told.get("earlier_commits") or 0),
+        earlier_until_ns=int(told.get("earlier_until_ns") or 0),
     )
+
+
+def _named(said: Mapping[str, Sequence[Event]], what: str) -> str:
+    events = said.get(f"{what}_named", ())
+    return next((str(event.topic or event.details.get(what)) for event in events), "")
 
 
 def some_undecided(found: AnomalyResult, why_undecided: Callable[[Anomaly], str | None]) -> AnomalyResult:
     """Returns what was found; the instances of which `why_undecided` says why they prove nothing are undecided."""
     undecided = [(one, why_undecided(one)) for one in found.instances]
     sure = tuple(one for one, reason in undecided if reason is None)
-    reasons = Counter(reason for _, reason in undecided if reason is not None)
+    by_reason: dict[str, list[Anomaly]] = {}
+    for one, reason in undecided:
+        if reason is not None:
+            by_reason.setdefault(reason, []).append(one)
+    reasons = Counter({_exactly(reason, ones): len(ones) for reason, ones in by_reason.items()})
     if not sure and found.more:  # what was only counted is like what was kept
         reasons[reasons.most_common(1)[0][0]] += found.more
     return with_reasons(replace(found, instances=sure, more=found.more if sure else 0), reasons)
+
+
+def _exactly(reason: str, ones: Sequence[Anomaly]) -> str:
+    """Returns a reason with what it was about: where, from where to where, when, and by whom."""
+    told = [
+        (str(one.attributes.get(MOVED, "")), str(one.attributes[WHEN_AND_WHO]))
+        for one in ones
+        if WHEN_AND_WHO in one.attributes
+    ]
+    return f"{reason}: {together(told)}" if told else reason
 
 
 def all_undecided(found: AnomalyResult, reason: str) -> AnomalyResult:

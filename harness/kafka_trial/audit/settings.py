@@ -17,7 +17,7 @@ import orjson
 from kafka_trial.audit.offsets import GroupSettings
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.claim import claim_problems
-from kafka_trial.errors import InputError
+from kafka_trial.errors import InputError, reason
 from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_of
 from kafka_trial.invariants.trial_context import Settings
 
@@ -34,7 +34,7 @@ def read_claim(path: Path) -> Mapping[str, Any]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(str(path), f"cannot be read as TOML: {error}") from error
+        raise InputError(str(path), f"cannot be read as TOML: {reason(error)}") from error
     if not isinstance(tables.get("claim"), dict):
         raise InputError(str(path), "has no [claim] table. Write one with delivery = ..., or leave --claim away")
     problems = claim_problems(tables["claim"])

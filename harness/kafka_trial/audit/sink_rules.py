@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafka_trial.audit.commits import Commit, Owners
 from kafka_trial.audit.not_judged import NotJudgedByAudit
 from kafka_trial.audit.request import NS_PER_S
+from kafka_trial.audit.resets import RESET, PassedOver
 from kafka_trial.audit.scope import Scope, all_undecided, some_undecided, with_reasons
 from kafka_trial.audit.standing_lag import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
+from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
@@ -26,31 +29,27 @@ AT_THE_END = ("unseen", "stuck-partition", "late-convergence")
 CLOCKS_NS = 5 * NS_PER_S  # two machines that keep time are not further apart
 OTHER_IDS = "none of the ids in the sink is one of the topic's records': are they ids of the same thing?"
 BEGAN = "it is the first commit on the partition that is known: where the group began to read it is not"
-RESET = "the group had no members then: it was reset, or by a consumer that is no member of it"
 WHO = "whether the group had members then is not known, and without them it was no member's doing"
 CLOCKS = f"it came within {CLOCKS_NS // NS_PER_S} s of the commit, by the clocks of two machines"
 NOT_READ = "its record is none of those that were read"
+OTHER_TOPIC = "the commit is of another topic of that name, which was deleted"
 SHARED = "several records have its id"
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A commit that a finding names: when and where it was written, and whether none of its partition stands before."""
-
-    wall_ns: int
-    log_offset: int
-    first: bool
 
 
 @dataclass(frozen=True)
 class SinkEvidence:
     """What the events say that findings name: commits, effects by their times, and effects whose id several records
-    have. `ids` is how many the sink holds."""
+    have. `ids` is how many the sink holds. `events` are those that findings name; `passed_over` the resets forward;
+    `of_other_topics` the last commit of each other topic of that name; `owners` say who owned which partition."""
 
     commits: Mapping[str, Commit] = field(default_factory=dict)
     effects_ns: Mapping[str, int] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     ids: int = 0
+    events: Mapping[str, Event] = field(default_factory=dict)
+    passed_over: Sequence[PassedOver] = ()
+    of_other_topics: Sequence[Commit] = ()
+    owners: Owners = field(default_factory=lambda: Owners(""))
 
 
 def apply_sink_rules(
@@ -106,6 +105,8 @@ def _undecided_commit(one: Anomaly, judgement: Judgement, told: SinkEvidence) ->
     commit = next((told.commits[name] for name in one.events if name in told.commits), None)
     if commit is None:
         return None
+    if any(commit.topic_id == other.topic_id for other in told.of_other_topics):
+        return OTHER_TOPIC
     if commit.first:
         return BEGAN
     members = members_at(judgement, commit.log_offset)

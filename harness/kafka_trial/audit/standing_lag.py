@@ -7,14 +7,16 @@ group's own word: their lag is a false one. Of others nobody knows whether they 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka_trial.audit.request import NS_PER_S
+from kafka_trial.audit.commits import Owners, together
+from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_in
 from kafka_trial.judge.judgement import Judgement
+from kafka_trial.verdict.messages import MOVED, WHEN_AND_WHO
 
 EITHER = (
     "a partition stood still behind records that had long been there: stuck, or handled and not committed; what was "
@@ -32,28 +34,32 @@ class Standing:
     undecided: Mapping[str, int]
 
 
-def standing_lag(judgement: Judgement, falls: Sequence[Anomaly]) -> Standing:
+def standing_lag(judgement: Judgement, falls: Sequence[Anomaly], owners: Owners) -> Standing:
     """Returns the lags that stood still at the end of the window for longer than W; `falls` are the regressions."""
     slices, trial_context = judgement.slices, judgement.trial_context
     if slices is None:
         return Standing((), {})
-    still_ns = (trial_context.snapshot_ns or NEVER) - int(judgement.bounds_s["stuck"] * NS_PER_S)
+    still_ns = (trial_context.snapshot_ns or NEVER) - int(stall_window_s(timing_in(trial_context)) * NS_PER_S)
     standing_falls = {one.partition: one for one in falls if not one.attributes.get("recovered")}
     empty = not has_members(judgement)
-    false, undecided = [], Counter[str]()
+    false, undecided = [], dict[str, list[tuple[str, str]]]()
     for row in range(len(slices)):
         one = {name: int(slices[name][row]) for name in ("slice", "committed", "lag", "end", "moved_ns")}
         topic, partition = trial_context.slices[one["slice"]]
         fall = standing_falls.get(partition)
-        if one["committed"] == NONE:
-            undecided[NEVER_COMMITTED] += one["lag"] > 0
-        elif not one["lag"] or one["moved_ns"] >= still_ns:
+        if not one["lag"] or (one["committed"] != NONE and one["moved_ns"] >= still_ns):
             continue
+        if one["committed"] == NONE:
+            undecided.setdefault(NEVER_COMMITTED, []).append((f"partition {partition}, {one['lag']} records", ""))
         elif fall is not None and int(fall.attributes["from"]) >= one["end"]:
             false.append(_false_lag(topic, partition, one, fall))
         else:
-            undecided[EMPTY if empty else EITHER] += 1
-    return Standing(tuple(false), {reason: count for reason, count in undecided.items() if count})
+            owner = owners.at(partition, one["moved_ns"])
+            owned = f" while {owner} owned it" if owner else ""
+            told = f"partition {partition} at {one['committed']} of {one['end']}"
+            since = f"since {stamp(one['moved_ns'])}, when it moved last{owned}"
+            undecided.setdefault(EMPTY if empty else EITHER, []).append((told, since))
+    return Standing(tuple(false), {f"{why}: {together(told)}": len(told) for why, told in undecided.items()})
 
 
 def _false_lag(topic: str, partition: int, one: Mapping[str, int], fall: Anomaly) -> Anomaly:
@@ -63,6 +69,7 @@ def _false_lag(topic: str, partition: int, one: Mapping[str, int], fall: Anomaly
         "log_end": one["end"],
         "told_by": "commits",
     }
+    attributes |= {name: fall.attributes[name] for name in (MOVED, WHEN_AND_WHO) if name in fall.attributes}
     return Anomaly("false-lag", topic, partition, attributes, fall.events)
 
 

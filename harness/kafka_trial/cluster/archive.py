@@ -49,7 +49,7 @@ def _format(version: str, temporary: Path) -> None:
     )
     command: list[str | Path] = [find_java(), "-cp", class_path(version), "kafka.tools.StorageTool", "format"]
     command += ["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", properties]
-    status, said = run_tool("StorageTool", command)
+    status, said = run_tool("StorageTool", command, what=f"formatting a data folder for Kafka {version}")
     if status != 0:
         raise StartError(f"Kafka {version}'s StorageTool could not format a folder: {tail(said)}")
     for name in ("meta.properties", "bootstrap.checkpoint"):

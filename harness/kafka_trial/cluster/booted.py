@@ -14,6 +14,7 @@ from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.process.steps import step
 from kafka_trial.process.waiting import wait_until
 
 
@@ -123,6 +124,11 @@ def boot(cluster: BootedCluster, *, within_s: float) -> None:
     Raises:
         StartError: it did not come up; with the last words of the brokers.
     """
+    with step(f"booting {len(cluster.brokers)} brokers of Kafka {cluster.kafka_version}", about="ten seconds or so"):
+        _boot(cluster, within_s)
+
+
+def _boot(cluster: BootedCluster, within_s: float) -> None:
     for broker in cluster.brokers.values():
         broker.start()
     try:

@@ -39,6 +39,7 @@ from kafka_trial.errors import (
     unknown_name,
 )
 from kafka_trial.process.children import start_detached
+from kafka_trial.process.steps import step
 from kafka_trial.process.waiting import wait_until
 
 UP_WITHIN_S = 900.0  # the first time provisions: jars, archive, Toxiproxy
@@ -63,7 +64,9 @@ def up(version: str | None, *, brokers: int = 3, name: str | None = None, detach
     command = [sys.executable, "-m", "kafka_trial.cluster.detached", given, known, str(brokers)]
     holder = start_detached(command, log=log)
     try:
-        print(state_lines(_come_up(given, holder, log)))
+        with step(f"booting cluster {given} in the background", about=f"what it fetches and builds first: {log}"):
+            state = _come_up(given, holder, log)
+        print(state_lines(state))
     except KeyboardInterrupt:
         with contextlib.suppress(ProcessLookupError):
             os.kill(holder, signal.SIGTERM)
@@ -197,7 +200,7 @@ def _check(name: str, brokers: int) -> None:
     if any(state.name == name and holder_of(state) for state in states()):
         problems.append(f"--name {name}: is up already; `kafka-trial cluster down {name}` ends it")
     if problems:
-        raise InputError("cluster up", problems)
+        raise InputError("up", problems)
 
 
 def _come_up(name: str, holder: int, log: Path) -> State:

@@ -54,15 +54,46 @@ HIDDEN = "this user cannot try images: /proc hides the processes of others from 
 EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
+THERE, ABSENT, LEFT, AMISS = "there", "missing", "left behind", "amiss"
+NEEDED = "MISSING"
+MARKS = {THERE: "ok", ABSENT: "missing", LEFT: "LEFT", AMISS: "AMISS"}
+LEGEND = {
+    NEEDED: "no trial can run without it",
+    MARKS[ABSENT]: "only some trials need it, or the first one makes it",
+    MARKS[LEFT]: "an earlier run left it behind",
+    MARKS[AMISS]: "it may spoil trials",
+}
+
+
+def in_words(findings: Sequence[Finding]) -> str:
+    """Returns a line for every finding, its remedy below it, and what the marks mean that were needed."""
+    width = max(map(len, (*MARKS.values(), NEEDED)))
+    lines = []
+    for one in findings:
+        lines.append(f"{one.mark:{width}} {one.part}: {one.version} {one.where}".rstrip())
+        lines += [f"{'':{width}} → {one.remedy}"] if one.remedy else []
+    seen = {one.mark for one in findings}
+    return "\n".join([*lines, *(f"{mark}: {meaning}" for mark, meaning in LEGEND.items() if mark in seen)])
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One part; `ok` is False when a trial with the default version cannot run, or must fetch or make it first."""
+    """One part; `ok` is False when a trial with the default version cannot run, or must fetch or make it first.
+
+    `state` says how it is where that is no hindrance: there, not there, left behind by an earlier run, or amiss.
+    """
 
     part: str
     ok: bool
     where: str = ""
     version: str = ""
     remedy: str = ""
+    state: str = THERE
+
+    @property
+    def mark(self) -> str:
+        """The word before it in the list of all parts."""
+        return MARKS[self.state] if self.ok else NEEDED
 
 
 def examine(*, fetch: Sequence[str] = ()) -> list[Finding]:
@@ -77,7 +108,7 @@ def examine(*, fetch: Sequence[str] = ()) -> list[Finding]:
     findings: list[Finding] = []
     for look in (_python, _java, _spark, _toxiproxy, _kafka, _postgres, _container_engine, _machine, _clusters):
         findings += look()
-    return [*findings, *(Finding(one.what, True, one.where, "", one.remedy) for one in leftovers())]
+    return [*findings, *(Finding(one.what, True, one.where, "", one.remedy, LEFT) for one in leftovers())]
 
 
 def _fetch(version: str) -> None:
@@ -119,8 +150,9 @@ def _spark_archive() -> Finding:
     failure = spark_java.archive_failure()
     if failure:
         retry = f"sessions start without it, slower; `kafka-trial doctor --fetch {DEFAULT_VERSION}` tries again"
-        return Finding(part, True, f"could not be made: {failure}", "", retry)
-    return Finding(part, True, "not made yet", "", "the first `check` makes it, once, in about 20 s")
+        return Finding(part, True, f"could not be made: {failure}", "", retry, ABSENT)
+    remedy = "the first `check` makes it, once: 20 s to three minutes"
+    return Finding(part, True, "not made yet", "", remedy, ABSENT)
 
 
 def _toxiproxy() -> Iterator[Finding]:
@@ -149,7 +181,7 @@ def _jars(version: str) -> Finding:
     if not jars_there(version):
         needed = version == DEFAULT_VERSION
         remedy = f"`kafka-trial doctor --fetch {version}`, or the first trial that names it, fetches it"
-        return Finding(f"Kafka {version}", not needed, "not fetched yet", version, remedy)
+        return Finding(f"Kafka {version}", not needed, "not fetched yet", version, remedy, ABSENT)
     verify(folder, version)
     return Finding(f"Kafka {version}", True, f"{folder}, {len(list(folder.glob('*.jar')))} jars verified", version)
 
@@ -161,7 +193,7 @@ def _archive(version: str) -> Finding:
 def _made(part: str, place: Path) -> Finding:
     if place.exists():
         return Finding(part, True, str(place))
-    return Finding(part, True, "not made yet", "", "the first cluster of this version makes it, once")
+    return Finding(part, True, "not made yet", "", "the first cluster of this version makes it, once", ABSENT)
 
 
 def _postgres() -> Iterator[Finding]:
@@ -169,7 +201,7 @@ def _postgres() -> Iterator[Finding]:
     try:
         found = find_postgres()
     except StartError as error:
-        yield Finding("PostgreSQL", True, "not there", "", str(error))
+        yield Finding("PostgreSQL", True, "not there", "", str(error), ABSENT)
     else:
         yield Finding("PostgreSQL", True, str(found.postgres), found.version)
 
@@ -181,7 +213,7 @@ def _container_engine() -> Iterator[Finding]:
         with closing(connect()) as client:
             about = client.info()
     except StartError as error:
-        yield Finding(part, True, "not there", "", str(error))
+        yield Finding(part, True, "not there", "", str(error), ABSENT)
     else:
         remedy = "" if os.geteuid() == 0 else HIDDEN if others_are_hidden() else WITHOUT_ROOT
         yield Finding(part, True, str(about["DockerRootDir"]), str(about["ServerVersion"]), remedy)
@@ -216,7 +248,7 @@ def _ephemeral_ports() -> Finding:
     first, last = map(int, EPHEMERAL_PORTS.read_text().split())
     apart = first > LAST_PORT or last < FIRST_PORT
     remedy = f"brokers listen between {FIRST_PORT} and {LAST_PORT}: `sysctl net.ipv4.ip_local_port_range='32768 60999'`"
-    return Finding(part, True, f"{first}-{last}", "", "" if apart else remedy)
+    return Finding(part, True, f"{first}-{last}", "", "" if apart else remedy, THERE if apart else AMISS)
 
 
 def _clusters() -> Iterator[Finding]:

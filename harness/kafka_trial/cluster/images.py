@@ -174,7 +174,7 @@ def linked_java(home: Path) -> Path:
 def _link_java(home: Path, target: Path) -> None:
     command: list[str | Path] = [home / "bin" / "jlink", "--add-modules", ",".join(JAVA_MODULES), "--output", target]
     command += ["--strip-java-debug-attributes", "--no-man-pages", "--no-header-files"]
-    status, said = run_tool("jlink", command)
+    status, said = run_tool("jlink", command, what="linking a Java for images", about="once: half a minute")
     if status != 0:
         raise StartError(f"{home} could not be linked for an image: {tail(said)}. Set JAVA_HOME to another Java.")
     _add_base_archive(target)

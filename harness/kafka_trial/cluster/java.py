@@ -17,6 +17,7 @@ from pathlib import Path
 
 from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.errors import StartError
+from kafka_trial.process.steps import step
 
 JAVA_MIN = 17
 
@@ -112,7 +113,8 @@ def short_hash(*parts: str) -> str:
 
 def _dump(java: Path, place: Path) -> None:
     command = [str(java), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={place}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DUMPED_WITHIN_S, check=False)
+    with step("writing the archive of Java's own classes", about="once: some ten seconds"):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DUMPED_WITHIN_S, check=False)
     if done.returncode != 0 or not place.exists():
         said = (done.stdout + done.stderr)[-500:]
         raise StartError(f"{java} could not write its base class-data archive ({done.returncode}): {said}")

@@ -11,12 +11,13 @@ import importlib.util
 from pathlib import Path
 
 from kafka_trial.cluster.java import find_java
-from kafka_trial.cluster.user_cache import cache_folder, locked, remove, run_tool, tail
+from kafka_trial.cluster.user_cache import cache_folder, locked, megabytes, remove, run_tool, tail
 from kafka_trial.cluster.versions import KNOWN, KafkaVersion
 from kafka_trial.errors import InputError, StartError
 
 CHECKSUMS = Path(__file__).parent / "checksums"
 STAMP = "verified"
+JARS_MB = 45  # of a version
 
 IVY = """<ivy-module version="2.0">
   <info organisation="kafka-trial" module="kafka-trial"/>
@@ -75,7 +76,7 @@ def verify(folder: Path, version: str) -> None:
         raise InputError(
             f"Kafka {version}", f"no checksums are committed for it ({listing.name}); nothing is run unverified"
         )
-    committed = {name: digest for digest, name in map(str.split, listing.read_text().splitlines())}
+    committed = _committed(version)
     found = {jar.name: sha256(jar) for jar in folder.glob("*.jar")}
     problems = [
         f"{name}: sha256 {found.get(name, 'missing')}, committed {committed.get(name, 'none')}"
@@ -84,6 +85,21 @@ def verify(folder: Path, version: str) -> None:
     ]
     if problems:
         raise InputError(f"jars of Kafka {version} in {folder}", [*problems, _remedy(folder)])
+
+
+def _committed(version: str) -> dict[str, str]:
+    """Returns the committed digest of each jar of a version."""
+    listing = (CHECKSUMS / f"{version}.sha256").read_text()
+    return {name: digest for digest, name in map(str.split, listing.splitlines())}
+
+
+def _fetched(ivy_cache: Path, names: set[str]) -> str:
+    """Returns how many of the jars Ivy has fetched, and how much that is."""
+    there = [jar for jar in ivy_cache.rglob("*.jar*") if jar.name.removesuffix(".part") in names]
+    if not there:
+        return f"{len(list(ivy_cache.rglob('ivy-*.xml')))} descriptions read"
+    whole = sum(jar.name in names for jar in there)
+    return f"{whole} of {len(names)} jars, {megabytes(there)} MB"
 
 
 def sha256(file: Path) -> str:
@@ -113,7 +129,14 @@ def _resolve(version: KafkaVersion, folder: Path) -> None:
     command += ["-confs", "default"]
     command += ["-types", "jar", "bundle", "-warn"]
     command += ["-retrieve", f"{temporary}/[artifact]-[revision](-[classifier]).[ext]"]
-    status, said = run_tool("Ivy", command)
+    names = set(_committed(version.number))
+    status, said = run_tool(
+        "Ivy",
+        command,
+        what=f"fetching the jars of Kafka {version.number} from Maven Central",
+        about=f"{len(names)} jars, some {JARS_MB} MB, once: about a minute on a quick network",
+        done=lambda _: _fetched(work / "cache", names),
+    )
     if status != 0 or not any(temporary.glob("*.jar")):
         raise StartError(
             f"Kafka {version.number}'s jars could not be resolved from Maven Central: {tail(said)}. "

@@ -21,7 +21,7 @@ from signal import SIGQUIT
 from typing import IO, Any, Final
 
 from kafka_trial.cluster.wiring import block_of_ports
-from kafka_trial.errors import InputError, StartError, WaitTimeout
+from kafka_trial.errors import InputError, StartError, WaitTimeout, reason
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until
 
@@ -190,7 +190,9 @@ class PostgresServer:
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(str(file), f"the schema_file cannot be read: {error}; it must be SQL in UTF-8") from error
+            raise InputError(
+                str(file), f"the schema_file cannot be read: {reason(error)}; it must be SQL in UTF-8"
+            ) from error
         url = self.words["postgres_url"]
         with psycopg.connect(url, autocommit=True) as connection:
             try:

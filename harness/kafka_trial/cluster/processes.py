@@ -34,9 +34,12 @@ from kafka_trial.cluster.wiring import (
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.control_groups import ContainerView
+from kafka_trial.process.steps import step
 from kafka_trial.process.waiting import wait_until
 
 BOOT_WITHIN_S = 120.0
+TRAINING = "training the class-data archive of Kafka {}, on a cluster that is booted for it"
+TRAINED = "once: half a minute to two, and brokers boot twice as fast from then on"
 JVM = [
     "-Xms256m",
     "-Xmx256m",
@@ -119,7 +122,10 @@ def class_data_archive(version: str) -> Path:
     place = archive_place(version)
     with made_once(place, f"archive-{version}") as temporary:
         if temporary is not None:
-            with process_cluster(version, lanes=2, train=temporary) as cluster:
+            with (
+                step(TRAINING.format(version), about=TRAINED),
+                process_cluster(version, lanes=2, train=temporary) as cluster,
+            ):
                 train_archive(cluster)
                 last_words = cluster.brokers[0].last_words
                 wait_until(temporary.exists, within_s=5, what=f"the archive {temporary.name}", detail=last_words)

@@ -19,8 +19,11 @@ from kafka_trial.cluster.java import base_archive_flags, find_java, java_identit
 from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.errors import KafkaTrialError, StartError
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.steps import step
 
 TRAINED_WITHIN_S = 180
+TRAINING = "training the class-data archive of Spark, which judges"
+TRAINED = "once: 20 s to three minutes, and the judge starts twice as fast from then on"
 RETRY_AFTER_S = 600  # a training that failed may have had no time, or no room, just then
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 QUIET_ARCHIVE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
@@ -87,7 +90,8 @@ def spark_class_data_archive(*, make: bool = True) -> Path | None:
     try:
         with made_once(place, place.stem) as temporary:
             if temporary is not None:
-                _train(temporary)
+                with step(TRAINING, about=TRAINED):
+                    _train(temporary)
                 _forget_older(place)
     except (KafkaTrialError, OSError) as error:
         with suppress(OSError):  # a cache that cannot be written fails where it matters

@@ -33,6 +33,7 @@ from kafka_trial.errors import InputError, StartError, UnjudgeableError
 TOXIPROXY_VERSION = "2.12.0"
 CUT = "kafka-cut"  # the type of the toxic that is ours; it is there for a whole trial, and no fault by itself
 SOCKETS = "sockets"  # what else our server can
+GO_PACKAGES = 290  # with those of Go's own library
 BUILD = Path(__file__).parent / "toxiproxy_build"
 
 
@@ -121,6 +122,7 @@ def _build_toxiproxy(built: Path) -> None:
     command: list[str | Path] = [
         find_go(),
         "build",
+        "-v",
         "-trimpath",
         "-mod=readonly",
         "-ldflags",
@@ -130,7 +132,15 @@ def _build_toxiproxy(built: Path) -> None:
         ".",
     ]
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local"}
-    status, said = run_tool("go build", command, cwd=BUILD, env=environment)
+    status, said = run_tool(
+        "go build",
+        command,
+        cwd=BUILD,
+        env=environment,
+        what=f"building Toxiproxy {TOXIPROXY_VERSION} with Go",
+        about=f"some {GO_PACKAGES} packages to fetch or compile, fewer with a warm Go cache: one to five minutes, once",
+        done=lambda printed: f"{len(printed.splitlines())} of {GO_PACKAGES} packages",
+    )
     if status != 0:
         raise StartError(f"Toxiproxy {TOXIPROXY_VERSION} could not be built: {tail(said)}. Check Go and the network.")
     temporary.rename(built)

@@ -9,12 +9,13 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kafka_trial.errors import StartError, WaitTimeout
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.steps import step
 
 
 def cache_folder() -> Path:
@@ -44,6 +45,11 @@ def made_once(place: Path, lock: str) -> Iterator[Path | None]:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
+    """Holds the lock of one part of the cache, and waits for whoever holds it.
+
+    Raises:
+        StartError: the cache cannot be written.
+    """
     folder = cache_folder() / "locks"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +58,11 @@ def locked(name: str) -> Iterator[None]:
         remedy = "set KAFKA_TRIAL_CACHE to a folder that can be written"
         raise StartError(f"the cache {cache_folder()} cannot be written: {error.strerror}; {remedy}") from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with step(f"waiting for another trial that makes {name} in {cache_folder()}"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
@@ -64,14 +74,34 @@ def remove(place: Path) -> None:
 
 
 MADE_WITHIN_S = 900
+PRINTED_MAX_BYTES = 1_000_000
 
 
 def run_tool(
-    name: str, command: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    name: str,
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    what: str = "",
+    about: str = "",
+    done: Callable[[str], str] | None = None,
 ) -> tuple[int, str]:
-    """Runs one tool, which dies with the harness (a second one must not write where it still writes)."""
+    """Runs one tool, which dies with the harness (a second one must not write where it still writes).
+
+    `what` it does and `about` how long that takes are told, and `done`, how much of it, which is asked with all that
+    the tool has printed.
+
+    Raises:
+        StartError: it did not end in time.
+    """
     with tempfile.TemporaryFile() as output:
-        with ChildProcesses(name) as child_processes:
+
+        def printed() -> str:
+            return os.pread(output.fileno(), PRINTED_MAX_BYTES, 0).decode(errors="replace")
+
+        counted = None if done is None else lambda: done(printed())
+        with step(what or f"running {name}", about=about, done=counted), ChildProcesses(name) as child_processes:
             child = child_processes.spawn(name, command, cwd=cwd, env=env, stdout=output, stderr=output)
             try:
                 status = child.wait(within_s=MADE_WITHIN_S)
@@ -79,6 +109,15 @@ def run_tool(
                 raise StartError(f"{error}. Check the network, then run again: what has arrived is kept.") from error
         output.seek(0)
         return status, output.read().decode(errors="replace")
+
+
+def megabytes(files: Iterable[Path]) -> int:
+    """Returns how many MB (10^6 bytes) files hold; those that have gone meanwhile hold none."""
+    size_bytes = 0
+    for file in files:
+        with suppress(OSError):
+            size_bytes += file.stat().st_size
+    return size_bytes // 1_000_000
 
 
 def tail(text: str, *, lines: int = 6) -> str:

@@ -60,6 +60,9 @@ class Member(Protocol):
         ...
 
 
+NEVER_ASSIGNED = "never-assigned"
+
+
 @dataclass(frozen=True)
 class MemberFailure:
     """What a member did that no consumer may do on a healthy cluster; `what` is the name of it."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.errors import InputError
+from kafka_trial.errors import InputError, shown
 
 EXTENDS = "extends"
 
@@ -52,7 +52,7 @@ def merged_text(path: Path) -> str:
     parent = _parent(path, table.pop(EXTENDS))
     under_text, under = _read(parent)
     if EXTENDS in under:
-        problem = f"{parent} extends a file itself ({under[EXTENDS]!r}); only one level is read: extend that file"
+        problem = f"{parent} extends a file itself ({shown(under[EXTENDS])}); only one level is read: extend that file"
         raise InputError(str(path), f"extends = {_relative(path, parent)}: {problem}")
     merged = "".join(piece.text for piece in _merged(list(_pieces(under_text)), list(_pieces(text))))
     if _loads(merged) != _merged_tables(under, table):
@@ -74,7 +74,9 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
 def _parent(path: Path, named: object) -> Path:
     """Returns the file that is extended."""
     if not isinstance(named, str) or not named or Path(named).is_absolute():
-        raise InputError(str(path), f'extends = {named!r} must be a path relative to this file, as in "consumer.toml"')
+        raise InputError(
+            str(path), f'extends = {shown(named)} must be a path relative to this file, as in "consumer.toml"'
+        )
     parent = path.parent / named
     if not parent.is_file():
         raise InputError(str(path), f"extends = {named!r}: there is no file {parent}")

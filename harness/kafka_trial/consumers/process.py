@@ -7,6 +7,7 @@ the placeholders, and its environment.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -374,8 +375,11 @@ def words(
     Raises:
         StartError: it uses {java} or {kafka_classpath} and they cannot be provided.
     """
+    brokers = lane.bootstrap.split(",")
     values = _words_of_all(spec, launch_context) | {
         "bootstrap": lane.bootstrap,
+        "bootstrap_json": json.dumps(brokers),
+        "bootstrap_first": brokers[0],
         "member": member,
         "incarnation": str(incarnation),
         "client_id": f"kt-{member}",

@@ -32,7 +32,7 @@ from kafka_trial.consumers.http_connection import (
     Connections,
     Head,
 )
-from kafka_trial.errors import StartError
+from kafka_trial.errors import StartError, reason
 from kafka_trial.history.json_paths import path_steps
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER, checksums, id_in_json
 from kafka_trial.history.recorder import Recorder
@@ -324,7 +324,7 @@ def _listening(host: str) -> socket.socket:
         return socket.create_server((host, 0), family=family, backlog=WAITING_MAX)
     except (ValueError, OSError) as error:
         raise StartError(
-            f"the HTTP sink cannot listen at {host}: {error}; give an IP address of this machine (see `ip addr`)"
+            f"the HTTP sink cannot listen at {host}: {reason(error)}; give an address of this machine (see `ip addr`)"
         ) from error
 
 

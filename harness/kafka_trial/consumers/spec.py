@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from signal import Signals
 from string import Formatter
@@ -158,6 +159,7 @@ class ConsumerSpec:
     """A consumer.toml. `path` is the file itself, `folder` the working folder of the members.
 
     Members are processes of `command`, or containers of `image`, whose own command an empty one leaves as it is.
+    `writes`: patterns of the files beside consumer.toml that the members write (`is_written`).
     """
 
     path: Path
@@ -168,6 +170,7 @@ class ConsumerSpec:
     image_limits: ImageLimits = ImageLimits()
     members: int = 3
     pass_env: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     kafka: KafkaSettings = KafkaSettings()
     progress: ProgressPlace = ProgressPlace()
@@ -199,8 +202,24 @@ def payload_files(payload: Payload, identity: Identity, folder: Path) -> Payload
     )
 
 
+def is_written(place: str, writes: Sequence[str]) -> bool:
+    """Tells whether a file or folder is one of those that a consumer writes, by the patterns of its `writes`.
+
+    A pattern with a "/" is a place in its folder, one without is a name anywhere. What lies in a folder goes with it.
+    """
+    parts = place.rstrip("/").split("/")
+    places = ["/".join(parts[: end + 1]) for end in range(len(parts))]
+    return any(
+        fnmatchcase(one, pattern.rstrip("/"))
+        for pattern in writes
+        for one in (places if "/" in pattern.rstrip("/") else parts)
+    )
+
+
 PLACEHOLDERS = (
     "bootstrap",
+    "bootstrap_json",
+    "bootstrap_first",
     "group",
     "topics",
     "member",

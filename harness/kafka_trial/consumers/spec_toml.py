@@ -45,11 +45,12 @@ from kafka_trial.consumers.spec import (
     SinkPostgres,
     SinkTopic,
     Stop,
+    is_written,
     payload_files,
     placeholder_problems,
     used_placeholders,
 )
-from kafka_trial.errors import InputError, none_of, unknown_name
+from kafka_trial.errors import InputError, none_of, shown, unknown_name
 from kafka_trial.history.json_paths import json_path_problem
 from kafka_trial.workload.payload_checks import payload_problems
 
@@ -74,7 +75,7 @@ def spec_from_toml(path: Path, *, image: str | None = None, must_be_set: bool = 
         problems.append("command is missing, or image where the consumer is a container")
     sections = _sections(table, problems)
     head = read_table(_Head, table, place="", problems=problems)
-    problems += _head_problems(head, path.absolute().parent)
+    problems += _head_problems(head, path.absolute().parent) + _writes_problems(head, path)
     problems += _pass_env_problems(head.pass_env) if must_be_set else []
     problems += _image_problems(head, sections["image_limits"], path.absolute().parent)
     for name, check in _CHECKS.items():
@@ -95,6 +96,7 @@ class _Head:
     image: str | None = None
     members: int = 3
     pass_env: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -232,6 +234,22 @@ def _head_problems(head: _Head, folder: Path) -> list[str]:
     for name, value in head.env.items():
         problems += placeholder_problems(value, place=f"[env] {name}")
     return problems if head.image is not None else problems + _command_problems(head.command, folder)
+
+
+def _writes_problems(head: _Head, path: Path) -> list[str]:
+    """Says what may not be left out of what the consumer is: its command, consumer.toml, or everything."""
+    kept = (path.name, *(os.path.normpath(part) for part in head.command if (path.parent / part).is_file()))
+    problems = [
+        f"writes: {pattern!r} would leave out everything; name what the members write"
+        for pattern in head.writes
+        if not pattern.strip("/*.?")
+    ]
+    return problems + [
+        f"writes: {pattern!r} takes in {name}, which belongs to the consumer; name only what its members write"
+        for pattern in head.writes
+        for name in kept
+        if is_written(name, [pattern])
+    ]
 
 
 def _pass_env_problems(names: tuple[str, ...]) -> list[str]:
@@ -394,9 +412,9 @@ def _wrong(hint: Any, value: Any, *, place: str) -> list[str]:
     elif typing.get_origin(hint) is not None and isinstance(value, dict):
         parts = {f"{place}.{name}": part for name, part in value.items()}
     else:
-        return [] if _fits(hint, value) else [f"{place} = {value!r} must be {_words(hint)}"]
+        return [] if _fits(hint, value) else [f"{place} = {shown(value)} must be {_words(hint)}"]
     return [
-        f"{name} = {part!r} must be a string; write it in quotes"
+        f"{name} = {shown(part)} must be a string; write it in quotes"
         for name, part in parts.items()
         if not isinstance(part, str)
     ]

@@ -8,11 +8,12 @@ A line that cannot be read becomes an event that quotes it; it is never an error
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
 
+from kafka_trial.consumers.lost_events import OwnLines, lost_events
 from kafka_trial.consumers.output import QUOTE_BYTES_MAX, Line
 from kafka_trial.consumers.spec import OUTCOMES
 
@@ -21,7 +22,7 @@ PENDING_COMMITS_MAX = 10_000
 INT64 = range(-(2**63), 2**63)
 WALL_MS_MAX = 2**62 // 1_000_000
 
-MARKS = (b'{"name":"', b'{"name": "', b'"offset"')  # of a line of ours, whole or cut
+BOM = b"\xef\xbb\xbf"  # .NET writes one at the beginning of a stream
 
 Body = Mapping[str, Any]
 Record = Callable[..., int]  # as of Recorder.record: kind, then fields; returns the seq
@@ -34,6 +35,7 @@ class Wire:
         self._write = record
         self._client: dict[str, Any] = {}
         self._readers = DIALECTS[dialect]
+        self._own = OwnLines([name for name, reader in self._readers.items() if reader not in SAYS_NOTHING])
         self._pending: deque[tuple[int, list[dict[str, Any]]]] = deque(maxlen=PENDING_COMMITS_MAX)
         self._bad = 0
         self._bad_bytes = 0
@@ -46,10 +48,11 @@ class Wire:
         try:
             if not line.whole:
                 raise ValueError("the line is too long")
-            body = orjson.loads(line.text)
+            body = orjson.loads(line.text.removeprefix(BOM))
             reader = self._readers[body["name"]]
             self._client = _client(body) | _own_time(body)
             reader(self, body, time_ns)
+            self._own.take(body)
         except (ValueError, KeyError, TypeError, orjson.JSONEncodeError) as error:
             self._bad_line(line, time_ns, reason=_reason(error))
 
@@ -62,19 +65,19 @@ class Wire:
         unquoted = self._bad - BAD_LINES_QUOTED_MAX
         if unquoted > 0:
             message = f"({unquoted} further bad lines, not quoted)"
-            about = {"size_bytes": self._bad_bytes, "events": self._unquoted_events or None}
+            about = {"size_bytes": self._bad_bytes, "count": unquoted, "events": self._unquoted_events or None}
             self._record("bad_line", time_ns=time_ns, message=message, **about)
 
     def _bad_line(self, line: Line, time_ns: int, *, reason: str) -> None:
         self._client = {}
         self._bad += 1
-        lost = lost_event(line.text, self._readers)
+        lost = lost_events(line.text, self._own)
         if self._bad > BAD_LINES_QUOTED_MAX:
             self._bad_bytes += line.size_bytes
-            self._unquoted_events += lost is not None
+            self._unquoted_events += lost.events if lost else 0
             return
         quote = line.text[:QUOTE_BYTES_MAX].decode(errors="replace")
-        told = {} if lost is None else {"events": 1, "reason": reason, **lost}
+        told = {} if lost is None else {"events": lost.events, "reason": reason, **_place_of(lost.body)}
         self._record("bad_line", time_ns=time_ns, message=quote, size_bytes=line.size_bytes, **told)
 
     def _ready(self, body: Body, time_ns: int) -> None:
@@ -158,6 +161,7 @@ _OURS: dict[str, Reader] = {
     "commit_requested": Wire._commit_requested,
     "error": Wire._error,
 }
+SAYS_NOTHING = (Wire._nothing, Wire._error)  # no verdict rests on these
 DIALECTS: Mapping[str, Mapping[str, Reader]] = {"jsonl": _KAFKAS | _OURS, "verifiable": _KAFKAS}
 
 
@@ -186,20 +190,10 @@ def _place(body: Body) -> dict[str, Any]:
     }
 
 
-def lost_event(text: bytes, names: Collection[str]) -> dict[str, Any] | None:
-    """Returns the place of the record that a bad line names, or nothing; None where it is no event that went wrong.
-
-    Text of a library, or JSON of somebody else's, is none. A line of ours that is cut, lacks a field or holds a value
-    that is not known was an event: of one that names its record it is known at least of which.
-    """
+def _place_of(body: Body | None) -> dict[str, Any]:
+    """Returns the place of the record that a lost event names; nothing where it names none, or none that can be."""
     try:
-        body = orjson.loads(text)
-    except ValueError:
-        return {} if any(mark in text for mark in [*MARKS, *(name.encode() for name in names)]) else None
-    name = body.get("name") if isinstance(body, dict) else None
-    if not isinstance(name, str) or not (name in names or name.startswith("record_")):
-        return None
-    try:
+        body = body or {}
         return {"topic": _name(body), "partition": _number(body, "partition"), "offset": _number(body, "offset")}
     except (ValueError, KeyError, TypeError):
         return {}

@@ -15,12 +15,14 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from kafka_trial.cluster.user_cache import cache_folder, locked, made_once, run_tool, tail
+from kafka_trial.cluster.user_cache import cache_folder, locked, made_once, megabytes, run_tool, tail
 from kafka_trial.errors import StartError
+from kafka_trial.process.steps import step
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 LABEL = "kafka-trial.inputs"
 USER_ID = 1000  # also the group's
 DOCKERFILE, ROOT = "Dockerfile", "root.tar"
+APT = ("apt-get", "download", "busybox-static")
+GATHERED = "once: half a minute to three, from what is on this machine"
 
 
 @dataclass(frozen=True)
@@ -95,12 +99,19 @@ def _remove(client: DockerClient, image: str) -> None:
 def _build(client: DockerClient, recipe: Recipe) -> None:
     from docker.errors import APIError, BuildError
 
-    with tempfile.TemporaryDirectory(prefix="kafka-trial-image-") as temporary, tempfile.TemporaryFile() as context:
+    with (
+        tempfile.TemporaryDirectory(prefix="kafka-trial-image-") as temporary,
+        tempfile.TemporaryFile() as context,
+        ExitStack() as stack,
+    ):
         root = Path(temporary) / "root"
         root.mkdir(mode=0o755)
-        recipe.fill(root)
-        _write_context(context, recipe, root, Path(temporary))
+        with step(f"gathering the files of the image {recipe.tag}", about=GATHERED, done=lambda: _gathered(root)):
+            recipe.fill(root)
+        with step(f"packing the image {recipe.tag}", about=_gathered(root), done=lambda: _written(temporary)):
+            _write_context(context, recipe, root, Path(temporary))
         try:
+            stack.enter_context(step(f"giving the image {recipe.tag} to the engine", about=_gathered(root)))
             client.images.build(
                 fileobj=context,
                 custom_context=True,
@@ -115,6 +126,14 @@ def _build(client: DockerClient, recipe: Recipe) -> None:
             raise StartError(f"the image {recipe.tag} could not be built: {error.msg}: {said}") from error
         except APIError as error:
             raise StartError(f"the image {recipe.tag} could not be built: {error.explanation}") from error
+
+
+def _gathered(root: Path) -> str:
+    return f"{megabytes(place for place in root.rglob('*') if not place.is_symlink())} MB"
+
+
+def _written(folder: str) -> str:
+    return f"{megabytes([Path(folder) / ROOT])} MB written"
 
 
 def _write_context(context: IO[bytes], recipe: Recipe, root: Path, temporary: Path) -> None:
@@ -191,7 +210,7 @@ def _fetch_busybox(place: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka-trial-busybox-") as folder:
         if os.geteuid() == 0:  # apt would give the download to a user of its own, who may not write there
             Path(folder).chmod(0o777)
-        status, said = run_tool("apt-get", ["apt-get", "download", "busybox-static"], cwd=Path(folder))
+        status, said = run_tool("apt-get", APT, cwd=Path(folder), what="fetching Debian's busybox-static")
         packages = list(Path(folder).glob("busybox-static_*.deb"))
         if status == 0 and packages:
             status, said = run_tool("dpkg-deb", ["dpkg-deb", "--extract", packages[0], Path(folder) / "content"])

@@ -9,8 +9,10 @@ of its own, which dies with the process and leaves nothing. What both do to the 
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -39,6 +41,7 @@ TOOLS = {
     "ip": "iproute2",
     "unshare": "util-linux",
 }  # each with its package in Debian
+GROUP = "docker"  # whose members may use an engine: Docker's own rule
 UP_WITHIN_S = 90.0
 DOWN_WITHIN_S = 90.0
 LAST_LINES = 8
@@ -104,7 +107,7 @@ def main(arguments: list[str]) -> int:
     try:
         command = arguments[0] if len(arguments) == 1 else " ".join(arguments)
         if command == "start":
-            print(f"export DOCKER_HOST={start()}")
+            print(f"export DOCKER_HOST={start()}\n# {reached_by(engine_folder())}")
         elif command == "stop":
             print("the private engine has ended" if stop() else "there is no private engine")
         elif command == "status":
@@ -126,7 +129,7 @@ def _status() -> int:
     client = client_of(host_of(folder))
     running = len(client.containers.list())
     print(f"the private engine runs (pid {holder.pid}, Docker {client.version()['Version']}, {running} containers)")
-    print(f"export DOCKER_HOST={host_of(folder)}")
+    print(f"export DOCKER_HOST={host_of(folder)}\n# {reached_by(folder)}")
     return PASS
 
 
@@ -151,6 +154,7 @@ def _start(folder: Path, *starter: str) -> psutil.Process:
     """Starts the holder of the engine in a folder, and returns it when the engine serves."""
     log = log_of(folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    let_group_in(folder)
     forget_holder(folder)
     pid = start_detached([sys.executable, "-m", "kafka_trial.containers.holder", folder, *starter], log=log)
 
@@ -172,6 +176,33 @@ def _start(folder: Path, *starter: str) -> psutil.Process:
         said = log.read_text(errors="replace").strip().splitlines()[-LAST_LINES:]
         remedy = "Root in a container needs `--privileged` for it"
         raise StartError(f"{error}. It said: {' | '.join(said)}. {remedy}.") from error
+
+
+def let_group_in(folder: Path) -> None:
+    """Lets Docker's group pass through a folder to the socket in it, which dockerd gives to that group.
+
+    Where there is no such group, the engine is its owner's alone.
+    """
+    with contextlib.suppress(KeyError):
+        os.chown(folder, -1, grp.getgrnam(GROUP).gr_gid)
+        folder.chmod(0o710)
+
+
+def reached_by(folder: Path) -> str:
+    """Returns who can reach the engine in a folder, in words: a folder above it may let nobody pass."""
+    try:
+        group = grp.getgrnam(GROUP).gr_gid
+    except KeyError:
+        return f"only its owner reaches it: there is no group {GROUP}"
+    closed = [above for above in folder.absolute().parents if not _lets_pass(above, group)]
+    if closed:
+        return f"only its owner reaches it: {closed[-1]} lets nobody pass; set KAFKA_TRIAL_CACHE to an open folder"
+    return f"users in the group {GROUP} reach it too"
+
+
+def _lets_pass(folder: Path, group: int) -> bool:
+    status = folder.stat()
+    return bool(status.st_mode & (stat.S_IXGRP if status.st_gid == group else stat.S_IXOTH))
 
 
 def _end(holder: psutil.Process) -> None:

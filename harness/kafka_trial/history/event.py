@@ -23,6 +23,7 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     stopped           (shutdown_complete, its own word)
                     error             message
                     bad_line          message (at most 4 KB of it)  size_bytes  events? reason? topic? partition? offset?
+                                      count? (of so many lines that were not quoted)
                                       (events: so many lines were events that went wrong, for that reason; the place of
                                        the record that one names; absent: text, of a library perhaps)
                     exited            code? signal? message? asked?(no|stop|overdue|kill) asked_ns? within_s? oom_killed?
@@ -129,13 +130,18 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
+                    drain_bound       converge_s stuck_s message   (B and W by which the drain is bounded, and what they
+                                      follow from; again where more was known later: the last one counts)
                     few_handled       count message   (fewer records than a verdict takes, when the drain was over; message: what
                                       a member had written last)
                     window            name(fault|load) ...
-                    consumer_failure  member name(never-assigned|exited|never-stopped) message
+                    consumer_failure  member name(never-assigned|exited|never-stopped) message connections?
+                                      (of never-assigned: how many connections it had opened to its lane)
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
                     audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)
+                                      resets? (forward, whose records were read) earlier_commits? earlier_until_ns? (left out:
+                                      of another topic of that name, which was deleted)
                     unread            name(offsets log|records|handled|times|requests: the evidence that is missing) message   (an audit's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
@@ -266,7 +272,7 @@ _WORDS = {
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence crash_point",
     "run": "phase clock wall_jump scheduling_delay reading_delay resources cpu_wait oom_kills group_named topic_named "
-    "calibrated few_handled window consumer_failure control_member environment audit unread end",
+    "calibrated drain_bound few_handled window consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})
@@ -301,13 +307,18 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "group_named": {"group": str},
     "topic_named": {"topic": str},
     "calibrated": {"rate": (int, float)},
+    "drain_bound": {"converge_s": (int, float), "stuck_s": (int, float)},
     "audit": dict.fromkeys(("from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits"), int),
     "unread": {"name": str, "message": str},
     "end": {"outcome": str},
 }
 
 # What else one rests on, where it is told.
-OPTIONAL: Mapping[str, Mapping[str, type]] = {"clock": {"read_ns": int}, "scheduling_delay": {"every_ns": int}}
+OPTIONAL: Mapping[str, Mapping[str, type]] = {
+    "clock": {"read_ns": int},
+    "scheduling_delay": {"every_ns": int},
+    "audit": {"resets": int, "earlier_commits": int, "earlier_until_ns": int},
+}
 
 
 def kinds_of(source: str) -> frozenset[str] | None:

@@ -5,8 +5,8 @@ anomalies.jsonl series.parquet report.txt report.html`. The history is the truth
 It is read whole, or by a `Follower` while it is being written.
 
 A folder can be packed: what was asked and what was seen, in one compressed file; what can be made again is left out.
-Times, owners and modes are left out too, and where the consumer lay on the machine of the trial: the same history packs
-to the same bytes.
+Times, owners and modes are left out too, and the host of the trial and where the consumer lay on it: the same history
+packs to the same bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import io
 import lzma
 import secrets
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.errors import InputError, StartError, UnjudgeableError
+from kafka_trial.errors import InputError, StartError, UnjudgeableError, shown
 from kafka_trial.history.event import Event, from_line
 
 RUN_SCHEMA = 1
@@ -106,8 +107,8 @@ def create_run_folder(out: Path | None, scenario: str, consumer: str) -> RunFold
     if out is None:
         stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         out = Path("trial-runs") / f"{stamp}-{scenario}-{consumer}-{secrets.token_hex(2)}"
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(str(out), "exists already and a history is never overwritten; name an empty or new folder")
+    else:
+        check_out(out, empty=True)
     folder = RunFolder(out.absolute())
     try:
         for place in (folder.history, folder.logs):
@@ -115,6 +116,25 @@ def create_run_folder(out: Path | None, scenario: str, consumer: str) -> RunFold
     except OSError as error:
         raise StartError(f"cannot make the run folder {out}: {error.strerror}; free space or choose --out") from error
     return folder
+
+
+def check_out(out: Path, *, empty: bool = False) -> None:
+    """Makes sure that files can be written in a folder, which need not be there yet; `empty`: nothing may be in it.
+
+    Raises:
+        InputError: they cannot, or it is no folder, or something is in it.
+    """
+    try:
+        if out.exists() and empty and (not out.is_dir() or any(out.iterdir())):
+            raise InputError(str(out), "exists already and a history is never overwritten; name an empty or new folder")
+        if out.is_symlink() and not out.exists():
+            raise InputError(str(out), "is a link that leads nowhere; name a folder, or a new one")
+        there = next(place for place in (out, *out.absolute().parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        remedy = "name a folder that can be written, or a new one in such a folder"
+        raise InputError(str(out), f"cannot be written: {error.strerror}; {remedy}") from error
 
 
 def open_run_folder(path: Path) -> RunFolder:
@@ -136,14 +156,18 @@ def read_json(path: Path) -> Any:
     """Returns the parsed JSON file.
 
     Raises:
-        InputError: it is missing, not JSON, or of a newer schema.
+        InputError: it is missing, cannot be read, is no JSON object, or of a newer schema.
     """
     try:
         value = orjson.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise InputError(str(path), "is missing: the run folder is not whole") from error
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}. Check the path and the rights on it") from error
     except orjson.JSONDecodeError as error:
         raise InputError(str(path), f"is not JSON ({error}): it was truncated or edited") from error
+    if not isinstance(value, dict):
+        raise InputError(str(path), "holds no JSON object: it was edited, or is another file")
     _refuse_newer(path, value)
     return value
 
@@ -151,7 +175,7 @@ def read_json(path: Path) -> Any:
 def _refuse_newer(path: Path, value: Any) -> None:
     schema = value.get("schema", RUN_SCHEMA) if isinstance(value, dict) else RUN_SCHEMA
     if not isinstance(schema, int):
-        raise InputError(str(path), f"has schema {schema!r}, which is no number: it was edited")
+        raise InputError(str(path), f"has schema {shown(schema)}, which is no number: it was edited")
     if schema > RUN_SCHEMA:
         raise InputError(str(path), f"has schema {schema}, this version reads up to {RUN_SCHEMA}; upgrade kafka-trial")
 
@@ -225,6 +249,7 @@ def unpack(file: Path, into: Path) -> RunFolder:
 
 def _run_metadata(folder: RunFolder) -> bytes:
     metadata = folder.read_json(RUN_METADATA)
+    metadata.pop("host", None)
     if "consumer_file" in metadata:
         metadata["consumer_file"] = "/".join(Path(metadata["consumer_file"]).parts[-2:])
     return orjson.dumps(metadata, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

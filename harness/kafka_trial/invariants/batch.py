@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kafka_trial.invariants import clocks
+from kafka_trial.invariants import clocks, wall_clock
 from kafka_trial.invariants.families import Family, FamilyTable, families_of, in_common
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -122,8 +122,8 @@ class Batch:
         return clocks.vague(self.trial_context, sources)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
-        """See `clocks.monotonic`."""
-        return clocks.monotonic(self.trial_context, wall_ns, otherwise_ns)
+        """See `wall_clock.monotonic`."""
+        return wall_clock.monotonic(self.trial_context, wall_ns, otherwise_ns)
 
 
 def index(derive: Callable[[Batch], T]) -> Callable[[Batch], T]:

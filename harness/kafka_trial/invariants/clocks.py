@@ -1,4 +1,4 @@
-"""Clocks: wall times of others on the harness's monotonic clock, and how late a line may have been read."""
+"""Clocks: how late a line may have been read, and by which of its times it counts (`wall_clock.py`: of brokers)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 CLOCKS_NS = 10_000_000  # between the wall clock of brokers, told in milliseconds, and the harness's clock
 PROBED_EVERY_NS = 25_000_000  # a line may have been written just after a stamp of the probe was
 MEASURED_WITHIN_NS = 3_000_000_000  # one measure of a reader comes a second after the other
-
-
-def monotonic(trial_context: TrialContext, wall_ns: Array, otherwise_ns: Array) -> Ints:
-    """Returns wall times on the harness's monotonic clock by the nearest pair of clocks.
-
-    Where there is no wall time, or there are no pairs, `otherwise_ns`.
-    """
-    pairs = np.array(trial_context.clocks, np.int64).reshape(-1, 2)
-    if not len(pairs):
-        return otherwise_ns
-    walls = pairs[:, 0]
-    after = np.searchsorted(walls, wall_ns).clip(0, len(walls) - 1)
-    before = (after - 1).clip(0)
-    near = np.where(wall_ns - walls[before] <= walls[after] - wall_ns, before, after)
-    return np.where(wall_ns == NONE, otherwise_ns, wall_ns - walls[near] + pairs[near, 1])
 
 
 def earliest(trial_context: TrialContext, read_ns: Ints) -> Ints:

@@ -58,6 +58,7 @@ def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     level="sink",
     progress_in_kafka=True,
     severity=10,
+    share_of=("records",),
     rule=Rule(
         under("at-least-once", "at-most-once", "exactly-once"),
         _skipped,
@@ -115,6 +116,7 @@ def skipped(batch: Batch) -> Findings:
     level="sink",
     of_the_end=True,
     severity=30,
+    share_of=("records",),
     rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),
     message="record {offset} of {place} was never processed, although the drain was over",
     follows={"stuck-partition": on_the_partition, "head-of-line-blocking": on_the_partition},
@@ -142,6 +144,7 @@ def unseen(batch: Batch) -> Findings:
     needs=("ownership epochs", "work"),
     level="sink",
     severity=300,
+    share_of=("deliveries", "completions", "effects"),
     rule=Rule(under("at-most-once"), core=("at-most-once",)),
     message="record {offset} of {place} was delivered again",
 )
@@ -174,6 +177,7 @@ def redelivered(batch: Batch) -> Findings:
     level="sink",
     progress_in_kafka=True,
     severity=290,
+    share_of=("deliveries", "completions", "effects"),
     rule=Rule(under("at-least-once", "at-most-once"), core=("at-least-once",)),
     message="record {offset} of {place} was delivered again, below {floor}, where its ownership epoch began",
 )

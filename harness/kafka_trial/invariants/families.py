@@ -217,6 +217,7 @@ ARRIVALS = Family(
         "offset": Column("offset", "offset of the record; NONE: nobody knows where it lies"),
         "id_hash": ID_HASH,
         "known": KNOWN,
+        "member": Column("who", "the member that it came from, at the HTTP sink; -1: not told"),
         "unsent_id": Column("key", "the id, where `known` has UNSENT: a place in the batch's `keys`"),
     },
 )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.clients import known_clients, members_at
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -32,11 +31,11 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import epoch_owners, ownership_epochs
-from kafka_trial.invariants.request_logs import COMMITS, FENCING
+from kafka_trial.invariants.request_logs import COMMITS, FENCING, timed_fetches
 from kafka_trial.invariants.response_delivery import received_ns
-from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -109,12 +108,10 @@ def _fetching(batch: Batch) -> list[int]:
 
 def _fetches(batch: Batch) -> Table:
     """Returns the fetches of members, sorted by (slice, member, begun)."""
-    asked = batch.of(Kind.FETCH_ASKED)
-    sent_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    asked = timed_fetches(batch)
     member = members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1))
-    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["duration_ns"], 0))
-    asked = asked.take(asked["member"] >= 0)
-    return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"]))
+    asked = asked.having(member=member).take(member >= 0)
+    return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"], asked["source"], asked["seq"]))
 
 
 def _by_member(batch: Batch, rows: Table) -> Ints:

@@ -36,6 +36,7 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS
     needs=("own word",),
     level="events",
     severity=400,
+    share_of=("deliveries",),
     rule=Rule(never),
     message="record {offset} of {place} was tried again, and nothing from there on had been completed",
 )

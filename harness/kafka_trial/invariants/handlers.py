@@ -23,11 +23,12 @@ from kafka_trial.invariants.kernels import (
     min_after,
     next_in,
     ordered,
+    per_group,
     picked,
     previous_in,
 )
 from kafka_trial.invariants.ownership_epochs import SAID, member_lines
-from kafka_trial.invariants.rows import OUTCOMES, Kind
+from kafka_trial.invariants.rows import OUTCOMES, Kind, Known
 from kafka_trial.invariants.table import Table, stacked, table
 
 ENDS = (Kind.PROCESSED, Kind.FAILED)
@@ -168,6 +169,15 @@ def _effects(batch: Batch) -> Table:
     """Returns the effects, with `stamped`."""
     effects = batch.of(Kind.EFFECT)
     return _as_completions(effects).having(stamped=stamped(batch, effects).astype(np.int64))
+
+
+def effects_of_deleted(batch: Batch) -> Table:
+    """Returns slice, time_ns, … of the acknowledged effects of records that lay below the log start when the log was
+    read: they can no longer be judged, and were work all the same."""
+    told = batch.of(Kind.ARRIVED)
+    starts = batch.of(Kind.LOG_START)
+    start = per_group(starts["slice"], starts["position"], batch.size, how="max", start=NONE)[told["slice"]]
+    return told.take((told["known"] & Known.READ == 0) & (told["offset"] != NONE) & (told["offset"] < start))
 
 
 def stamped(batch: Batch, effects: Table) -> Bools:

@@ -31,8 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.request_logs import position_answers
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.request_logs import position_answers, timed_fetches
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
 
@@ -163,16 +162,16 @@ def _asked_anew(batch: Batch, pairs: Table) -> Bools:
 def fetches(batch: Batch) -> Table:
     """Returns slice, member, source, at_ns, asked_ns, fetch_position, answered_bytes of every fetch by a member,
     sorted by the first four."""
-    asked = batch.of(Kind.FETCH_ASKED)
+    asked = timed_fetches(batch)
     asked = asked.having(
         member=members_of(batch, asked["lane"], otherwise=-1),
-        at_ns=batch.monotonic(asked["answered_wall_ns"], asked["time_ns"]),
+        at_ns=asked["answered_ns"],
         proof_source=asked["source"].astype(np.int64),
         proof_seq=asked["seq"],
     )
     asked = asked.having(
         source=file_of(batch, asked["member"], asked["at_ns"]),
-        asked_ns=asked["at_ns"] - np.maximum(asked["duration_ns"], 0),
+        asked_ns=asked["begun_ns"],
     )
     asked = asked.take((asked["source"] >= 0) & (asked["error_code"] == 0))
     return asked.sorted_by("slice", "source", "at_ns", "proof_source", "proof_seq")
@@ -226,7 +225,9 @@ def first_fetch_positions(batch: Batch, held: Table) -> Ints:
     """Returns from which position the member of each ownership epoch began to fetch, by its first fetch that was begun
     since; NONE where it is not known to have."""
     fetched = fetches(batch)
-    fetched = fetched.having(at_ns=fetched["asked_ns"]).sorted_by("slice", "source", "at_ns")
+    fetched = fetched.having(at_ns=fetched["asked_ns"]).sorted_by(
+        "slice", "source", "at_ns", "proof_source", "proof_seq"
+    )
     return picked(fetched["fetch_position"], _first_fetch(fetched, held, held["close_ns"]), NONE)
 
 

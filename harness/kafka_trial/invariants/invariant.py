@@ -61,7 +61,8 @@ class Invariant:
     `severity`: what is told first has the smallest. `rule`: which claims it can break. `message`: one instance in a
     sentence; names in braces are attributes, or the phrases of `verdict/messages.py`. `deciding`: attributes on which
     the rule depends: of every combination examples are kept. `follows`: the anomalies it may follow from, the nearest
-    first, each with how it explains this one.
+    first, each with how it explains this one. `share_of`: the counts of a verdict of which its findings are a part, one
+    of them each; the first that was counted is the whole.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Invariant:
     outside_transactions: bool = False
     progress_in_transaction: bool = False
     of_the_end: bool = False
+    share_of: tuple[str, ...] = ()
     summary: str = ""
     definition: str = ""
     cause: str = ""
@@ -105,6 +107,7 @@ def invariant(
     outside_transactions: bool = False,
     progress_in_transaction: bool = False,
     of_the_end: bool = False,
+    share_of: Sequence[str] = (),
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`: all that is known of it stands there.
 
@@ -129,6 +132,7 @@ def invariant(
             outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
             of_the_end=of_the_end,
+            share_of=tuple(share_of),
             **_told_in(judge.__doc__ or ""),
         )
         return judge

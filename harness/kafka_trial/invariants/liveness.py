@@ -3,6 +3,9 @@
 Judged in two steps. `summaries.py` reduces every slice to one row (inside the pass over the slices). The invariants
 here then look at the rows of all slices at once, because the bound B follows from the backlog of the whole group.
 
+A group makes no progress once nothing has got further for W and nothing is in hand. What is left then is judged at
+once, whatever B is: the rate of those who are stuck is no measure of the time they need.
+
 B takes the rate at which the group worked before the faults. Where brokers took twice as long for its commits in the
 drain as then, or longer, the machine was slower by their own word; where its threads or theirs waited longer for a
 processor, it was busier by the kernel's. What was late by no more than that is undecided, as long as the group was
@@ -17,14 +20,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
+from kafka_trial.invariants.group_timeouts import Movements
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, Array, Bools
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
 from kafka_trial.invariants.liveness_bounds import (
     RATE_UNCALIBRATED,
+    DrainBound,
     Timing,
     bound_in_words,
     convergence_bound_s,
     cpu_wait_excess_s,
+    drain_bound,
     stall_window_s,
     timing_of,
     window_in_words,
@@ -63,18 +69,37 @@ class Group:
     cpu_wait_s: float = 0.0  # how much longer it waited for a processor in the drain than while its rate was measured
 
     @property
+    def drain_bound(self) -> DrainBound:
+        """The bounds of the drain, as the run reckons them too."""
+        return drain_bound(self.timing)
+
+    @property
     def bound_s(self) -> float:
-        return convergence_bound_s(self.timing)
+        return self.drain_bound.converge_s
 
     @property
     def window_s(self) -> float:
-        return stall_window_s(self.timing)
+        return self.drain_bound.stuck_s
 
     @property
     def patience_s(self) -> float:
-        """How long the drain must have been before anything is stuck: W, and B as far as the rate was measured."""
+        """How long the drain must have been before anybody is blamed for what is left: W where the group makes
+        no progress; else B, as far as the rate was measured, and what the machine was slower or busier."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
-        return max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
+        enough_s = max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
+        return min(enough_s, self.drain_bound.no_progress_s) if self.makes_no_progress else enough_s
+
+    @property
+    def makes_no_progress(self) -> bool:
+        """Whether records are left, and nothing will change that: for W no partition has made progress and no fetch has
+        come further, and no record is in hand that its member may still finish before it must poll again."""
+        going_on = self._since("progressed_ns", self.window_s) or self._since("fetched_ns", self.window_s)
+        in_hand = self._since("in_hand_since_ns", self.timing.poll_limit_s)
+        return bool((self.slices["open"] > 0).any()) and not going_on and not in_hand
+
+    def _since(self, instant: str, seconds: float) -> bool:
+        """Returns whether that instant of any partition lies within so many seconds before the snapshot."""
+        return bool((self.slices[instant] >= self.snapshot_ns - int(seconds * SECOND_NS)).any())
 
     @property
     def allowance_s(self) -> float:
@@ -83,8 +108,7 @@ class Group:
         Nothing, where no partition moved any more for W: whatever was left then, nobody was working at it.
         """
         rate, claimed = self.timing.rate_per_s, self.timing.converge_within_s is not None
-        at_work = bool((self.slices["moved_ns"] >= self.snapshot_ns - int(self.window_s * SECOND_NS)).any())
-        if rate is None or claimed or not at_work:
+        if rate is None or claimed or not self._since("moved_ns", self.window_s):
             return 0.0
         slower_s = (self.commit_slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
         return slower_s + self.cpu_wait_s
@@ -107,7 +131,7 @@ class Group:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.machine_stalled(self.drain_ns):
             return Undecided.DELAYED
-        return self.short_reason if self.drained_ns < self.bound_with_allowance_ns else None
+        return self.short_reason if self.drained_ns < self.overdue_ns else None
 
     @property
     def short_reason(self) -> str:
@@ -132,6 +156,14 @@ class Group:
         """B, and how much longer it may have taken: who took longer than that was late for certain."""
         return self.bound_ns + int(self.allowance_s * SECOND_NS)
 
+    @property
+    def overdue_ns(self) -> int:
+        """How long the drain must have been before a partition that has not converged never will: B and more, or less
+        where the group makes no progress."""
+        if not self.makes_no_progress:
+            return self.bound_with_allowance_ns
+        return min(self.bound_with_allowance_ns, int(self.drain_bound.no_progress_s * SECOND_NS))
+
     def machine_stalled(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
         delays = self.trial_context.delays
@@ -148,6 +180,7 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
         rate=trial_context.calibrated_rate,
         partitions_added=trial_context.partitions_added,
+        movements=_movements(slices),
     )
     snapshot_ns, drain_ns = snapshot_ns_of(trial_context), trial_context.drain_ns
     return Group(
@@ -160,6 +193,12 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
         commit_slowdown=_commit_slowdown(slices),
         cpu_wait_s=cpu_wait_excess_s(trial_context, snapshot_ns),
     )
+
+
+def _movements(slices: Table) -> Movements:
+    """Returns what all partitions together showed of their pauses."""
+    gap_ns = int(slices["gap_ns"].max(initial=NONE))
+    return Movements(None if gap_ns == NONE else gap_ns / SECOND_NS)
 
 
 def _commit_slowdown(slices: Table) -> float:
@@ -223,22 +262,29 @@ def false_lag(group: Group) -> Findings:
     of="group",
     severity=180,
     rule=Rule(always),
-    message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed ({class})",
+    message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed "
+    "({class}{last_fetch})",
     deciding=("class",),
     follows={"orphan-partition": on_the_partition},
 )
 def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
 
-    A group must detect a lost member, rebalance and go on (KIP-62): the window is longer than all of that together.
-    Legal while a drain is shorter than the window or B (undecided), or where the machine itself stood still.
+    A group must detect a lost member, rebalance and go on (KIP-62). The window W is a session, a commit interval and
+    the longest pause that any partition made in this trial, or the longest handler, but no more than the poll interval;
+    where nothing moved at all, three heartbeats. A record that one owner is given for the third time moves nothing.
+    Undecided while the drain is shorter than W. While other partitions get further, or a record is in hand that was
+    given out less than a poll interval ago, the drain must have been as long as B too. Legal where the machine itself
+    stood still.
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
 
     Usual cause: A partition stood still with records in it. Its class says where: nobody owned it, it was not fetched
-    (paused?), not handed out, not worked on, or its commits failed.
+    (paused?), its last fetch was refused, what was fetched cannot be decoded, it was not handed out, not worked on, or
+    its commits failed.
 
-    Remedy: Follow the class: resume after a rebalance, bound the handler, look at refused commits.
+    Remedy: Follow the class: resume after a rebalance, reset a position that is out of range, catch what the
+    deserializer throws and go on behind it, bound the handler, look at refused commits.
     """
     waiting = _is_waiting(group)
     delayed = group.machine_stalled(group.snapshot_ns - int(group.window_s * SECOND_NS))
@@ -250,6 +296,10 @@ def stuck_partition(group: Group) -> Findings:
         offset=found["open_offset"],
         records=found["open"],
         within=_each(window_in_words(group.timing), found),
+        fetch_error=found["last_fetch_error"],
+        fetched_before_s=np.where(
+            found["last_fetch_ns"] == NONE, NONE, (group.snapshot_ns - found["last_fetch_ns"]) // SECOND_NS
+        ),
         **{"class": np.array(CLASSES, dtype=object)[found["stuck_class"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
@@ -278,7 +328,8 @@ def late_convergence(group: Group) -> Findings:
 
     Whatever broke, a group that is left alone must come back (KIP-62, KIP-848) within a time that follows from its own
     settings. Legal while the drain is shorter than B, or the machine was so much slower or busier
-    in it (undecided both), or where it stood still.
+    in it (undecided both), or where it stood still. A group that moves in circles, in which the same records come for
+    the third time and more and nothing gets further for W, is late without waiting for B.
 
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
 
@@ -293,7 +344,7 @@ def late_convergence(group: Group) -> Findings:
     due_ns = group.drain_ns + TOLERANCE_NS
     after = apart & ~never & (slices["converged_ns"] > due_ns + group.bound_ns)
     overdue = after & (slices["converged_ns"] > due_ns + group.bound_with_allowance_ns)
-    overdue |= never & (group.drained_ns >= group.bound_with_allowance_ns)
+    overdue |= never & (group.drained_ns >= group.overdue_ns)
     delayed = group.machine_stalled(group.drain_ns)
     late = overdue & np.full(len(after), not delayed)
     found = slices.take(late)
@@ -328,7 +379,8 @@ def _is_false_lag(group: Group) -> Bools:
 def _is_waiting(group: Group) -> Bools:
     """Records are left, and nothing has moved for the length of the window."""
     slices = group.slices
-    still: Bools = slices["moved_ns"] < group.snapshot_ns - int(group.window_s * SECOND_NS)
+    moved_ns = np.maximum(slices["moved_ns"], slices["fetched_ns"])
+    still: Bools = moved_ns < group.snapshot_ns - int(group.window_s * SECOND_NS)
     return still & (slices["open"] > 0)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements, Pause, pause_of
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings, TrialContext, Window
 
@@ -36,6 +36,8 @@ class Timing:
     `poll_interval_s`: how long a rebalance may wait for the slowest member. `expiries` sessions of lost members end one
     after the other, the last of them, and the rebalance after it, `detection_s` after the drain began; 0: nobody was
     lost that long ago. `unanswered_s`: how long a client may still wait then for an answer that never comes.
+    `poll_limit_s`: how long a member may go without a poll before its group expels it. `pause`: for how long a
+    partition may show no movement; None: movements were not measured, and `poll_interval_s` stands for it.
     """
 
     session_timeout_s: float
@@ -51,6 +53,8 @@ class Timing:
     expiries: int = 1
     detection_s: float = 0.0
     unanswered_s: float = 0.0
+    poll_limit_s: float = 0.0
+    pause: Pause | None = None
 
 
 def convergence_bound_s(timing: Timing) -> float:
@@ -100,11 +104,8 @@ def bound_in_words(timing: Timing) -> str:
 
 def window_in_words(timing: Timing) -> str:
     """Returns W with its terms, for a report."""
-    parts = (
-        f"a session expiry of {timing.session_timeout_s:g} s",
-        f"a rebalance: {timing.poll_interval_s:.1f} s",
-        f"the commit interval: {timing.commit_interval_s:.1f} s",
-    )
+    session, *others = window_terms(timing).items()
+    parts = (session[0], *(f"{name}: {value:.1f} s" for name, value in others))
     return f"W = {stall_window_s(timing):.1f} s ({', '.join(parts)}; at least {BOUND_S_MIN:g} s)"
 
 
@@ -128,8 +129,64 @@ def _waited_ns(waits: Sequence[CpuWait], begin_ns: int, end_ns: int) -> tuple[in
 
 
 def stall_window_s(timing: Timing) -> float:
-    """Returns W: a partition with work left that saw nothing for so long is stuck."""
-    return max(BOUND_S_MIN, timing.session_timeout_s + timing.poll_interval_s + timing.commit_interval_s)
+    """Returns W: a partition with work left that saw no movement for so long is stuck."""
+    return max(BOUND_S_MIN, sum(window_terms(timing).values()))
+
+
+def window_terms(timing: Timing) -> Mapping[str, float]:
+    """Returns the terms of W in seconds, by what they are for."""
+    return {
+        f"a session expiry of {timing.session_timeout_s:g} s": timing.session_timeout_s,
+        _pause(timing).name: _pause(timing).seconds,
+        "the commit interval": timing.commit_interval_s,
+    }
+
+
+def no_progress_bound_s(timing: Timing) -> float:
+    """Returns how long a drain must have lasted before a group that makes no progress is blamed for what is left.
+
+    W; and where faults still cost the group something when the drain begins, the rest of that (sessions that have yet
+    to expire, answers that never come, partitions that members have yet to hear of) and a pause and a commit after it.
+    The backlog counts for nothing here: nobody is working at it. A bound that the team claims is waited for.
+    """
+    window_s = stall_window_s(timing)
+    if timing.converge_within_s is not None:
+        return max(window_s, timing.converge_within_s)
+    after_faults_s = timing.detection_s + timing.unanswered_s + _pause(timing).seconds + timing.commit_interval_s
+    return max(window_s, after_faults_s) + (timing.metadata_age_s if timing.partitions_added else 0.0)
+
+
+@dataclass(frozen=True)
+class DrainBound:
+    """How long a drain may last, in seconds: B, W, and how long a group must
+    have made no progress; `words` say what B and W follow from.
+
+    The run ends its drain by it and writes it down, the judge reckons it again from the whole history.
+    """
+
+    converge_s: float
+    stuck_s: float
+    no_progress_s: float
+    words: str
+
+    @property
+    def longest_s(self) -> float:
+        """After that nothing more is waited for."""
+        return max(self.converge_s, self.stuck_s)
+
+
+def drain_bound(timing: Timing) -> DrainBound:
+    """Returns the bounds of a drain, for the run and for the judge."""
+    return DrainBound(
+        converge_s=convergence_bound_s(timing),
+        stuck_s=stall_window_s(timing),
+        no_progress_s=no_progress_bound_s(timing),
+        words=f"{bound_in_words(timing)}; {window_in_words(timing)}",
+    )
+
+
+def _pause(timing: Timing) -> Pause:
+    return timing.pause or Pause("a rebalance", timing.poll_interval_s)
 
 
 def timing_of(
@@ -140,12 +197,15 @@ def timing_of(
     longest_handler_s: float = 0.0,
     rate: float | None = None,
     partitions_added: bool = False,
+    movements: Movements | None = None,
 ) -> Timing:
     """Returns the timing of a group's settings, and of what was seen of its trial.
 
-    A handler that the team declares counts in the place of the longest that was seen.
+    In B a handler that the team declares counts in the place of the longest that was seen; a pause may be as long as
+    the longer of both.
     """
     session_s = settings.session_timeout_s if declared.session_timeout_s is None else declared.session_timeout_s
+    limit_s = settings.poll_interval_s if declared.rebalance_timeout_s is None else declared.rebalance_timeout_s
     return Timing(
         session_timeout_s=session_s,
         poll_interval_s=_slowest_round_s(settings, declared, session_s),
@@ -157,6 +217,15 @@ def timing_of(
         rate_per_s=rate,
         converge_within_s=settings.converge_within_s,
         partitions_added=partitions_added,
+        poll_limit_s=limit_s,
+        pause=None
+        if movements is None
+        else pause_of(
+            movements,
+            longest_handler_s=max(longest_handler_s, settings.handler_max_s or 0.0),
+            heartbeat_s=heartbeat_s(declared, session_s),
+            poll_limit_s=limit_s,
+        ),
     )
 
 

@@ -46,6 +46,7 @@ from kafka_trial.invariants.zombie_excuses import excused
     needs=("own word", "ownership epochs"),
     level="events",
     severity=270,
+    share_of=("deliveries",),
     rule=Rule(partition_order_claimed),
     message="{place} stepped back from record {previous_offset} to {offset} inside one ownership epoch",
 )

@@ -26,6 +26,7 @@ from kafka_trial.invariants.kernels import (
     next_in,
     ordered,
     picked,
+    starts_of,
 )
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
@@ -59,6 +60,15 @@ def logged_assignments(batch: Batch) -> Table:
         source=rows["source"],
         seq=rows["seq"],
     )
+
+
+def owners_in_turn(batch: Batch) -> Table:
+    """Returns slice, member, since_ns, until_ns (NEVER: to the end) of those that the records list one after the other,
+    sorted by slice and since_ns; a member stays until a record lists another one."""
+    rows = logged_assignments(batch).sorted_by("slice", "time_ns", "log_offset")
+    rows = rows.take(starts_of(rows["slice"], rows["member"]))
+    until_ns = picked(rows["time_ns"], next_in(rows["slice"]), NEVER)
+    return rows.only("slice", "member").having(since_ns=rows["time_ns"], until_ns=until_ns)
 
 
 def bridged(batch: Batch) -> Table:

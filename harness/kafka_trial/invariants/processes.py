@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, never
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
-from kafka_trial.invariants.liveness_bounds import UNANSWERED, fault_ends_ns
+from kafka_trial.invariants.liveness_bounds import UNANSWERED, fault_ends_ns, stall_window_s, timing_in
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -265,7 +265,7 @@ def _causes(group: Group) -> tuple[Ints, Ints]:
     instants = [at_ns for times in incarnations for at_ns in times if at_ns is not None]
     spans = [(at_ns, at_ns) for at_ns in (*instants, *about.topic_changes)]
     spans += [(at - delay, at) for at, delay in about.delays if delay > patience_s * SECOND_NS]
-    window_ns = int(group.window_s * SECOND_NS)
+    window_ns = int(stall_window_s(timing_in(group.trial_context)) * SECOND_NS)
     ends = [min(NEVER, end + window_ns) for _, end in spans]
     faults_ns = fault_ends_ns(about, group.timing, window_ns)
     spans += [(one.injected_ns, faults_ns[one.number]) for one in about.windows]

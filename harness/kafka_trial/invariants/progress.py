@@ -7,7 +7,7 @@ import numpy as np
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.claim_rule import Rule, never, no_rogue_reader_claimed
-from kafka_trial.invariants.clients import members_of
+from kafka_trial.invariants.clients import incarnation_at, incarnation_of, members_of
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.handlers import first_handled_of_records, first_handlings
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -18,6 +18,7 @@ from kafka_trial.invariants.kernels import (
     Bools,
     Ints,
     at_or_before,
+    between,
     counts,
     first_of,
     joined,
@@ -29,9 +30,10 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.liveness_bounds import fault_ends_ns, stall_window_s, timing_in
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.ownership_log import owners_in_turn
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
 from kafka_trial.invariants.undecided import Undecided
 
 SECOND_NS = 1_000_000_000
@@ -164,8 +166,11 @@ def rogue_reader(batch: Batch) -> Findings:
     Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
     the log they are" (Kafka, Operations, Checking Consumer Position); who reads and does not commit is not seen there,
     and loads the brokers all the same. W (`liveness_bounds.py`) is the declared commit interval on top of detection and
-    a rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before; undecided
-    where the machine stood still, or where nobody knows who committed there. Partitions of other topics are not seen.
+    a rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for
+    what it was sent as the owner by the offsets log, where it lost the partition, or was stopped, before it had handled
+    anything there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles
+    the rest. Undecided where the machine stood still, or where nobody knows who committed there. Partitions of other
+    topics are not seen.
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.
 
@@ -196,7 +201,8 @@ def rogue_reader(batch: Batch) -> Findings:
 
 
 def _reads(batch: Batch) -> Table:
-    """Returns one row for each partition and member that was answered bytes of it before the snapshot."""
+    """Returns one row for each partition and member that was answered bytes of it before the snapshot, and might have
+    handled them."""
     snapshot_ns = batch.trial_context.snapshot_ns
     asks = batch.of(Kind.FETCH_ASKED)
     asks = asks.having(
@@ -205,6 +211,7 @@ def _reads(batch: Batch) -> Table:
     )
     answered = (asks["answered_bytes"] > 0) & (asks["member"] != NOBODY)
     asks = asks.take(answered & (asks["at_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)))
+    asks = asks.take(~_fetched_ahead(batch, asks))
     asks = asks.take(ordered(asks["slice"], asks["member"], asks["at_ns"], asks["source"], asks["seq"]))
     pair = joined(asks["slice"], asks["member"])
     first = first_of(pair)
@@ -222,6 +229,36 @@ def _reads(batch: Batch) -> Table:
         last_source=asks["source"][last].astype(np.int64),
         last_seq=asks["seq"][last],
     )
+
+
+def _fetched_ahead(batch: Batch, asks: Table) -> Bools:
+    """Returns which fetches an owner of the partition made and then lost it, or was stopped, by the snapshot, before
+    anything had been handled there for W since it had become the owner."""
+    held = owners_in_turn(batch)
+    row = at_or_before(held["slice"], held["since_ns"], asks["slice"], asks["at_ns"] + LOG_TOLERANCE_NS)
+    incarnation = incarnation_at(batch, asks["member"], asks["at_ns"])
+    exited_ns = picked(batch.incarnations["exited_ns"], incarnation, NONE)
+    since_ns = picked(held["since_ns"], row, NEVER)
+    lost_ns = np.minimum(picked(held["until_ns"], row, NEVER), np.where(exited_ns == NONE, NEVER, exited_ns))
+    due_ns = np.minimum(lost_ns, NEVER - 1) - window_ns_of(batch.trial_context) + 1
+    effects, done = batch.of(Kind.EFFECT), batch.of(Kind.PROCESSED)
+    by_anyone = table(slice=effects["slice"], member=np.full(len(effects), NOBODY), time_ns=effects["time_ns"])
+    by_member = table(
+        slice=done["slice"],
+        member=picked(batch.incarnations["member"], incarnation_of(batch, done["source"]), NOBODY - 1),
+        time_ns=done["time_ns"],
+    )
+    worked = np.zeros(len(asks), np.bool_)
+    for handled, whose in ((by_anyone, np.full(len(asks), NOBODY)), (by_member, asks["member"])):
+        both = joined(
+            *(np.concatenate(pair) for pair in ((handled["slice"], asks["slice"]), (handled["member"], whose)))
+        )
+        mine, wanted = both[: len(handled)], both[len(handled) :]
+        order = ordered(mine, handled["time_ns"])
+        first, end = between(mine[order], handled["time_ns"][order], wanted, since_ns, due_ns)
+        worked |= end > first
+    own = picked(held["member"], row, NOBODY) == asks["member"]
+    return own & ~worked & (lost_ns <= _snapshot_ns(batch.trial_context)) & (asks["at_ns"] <= lost_ns + TOLERANCE_NS)
 
 
 def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:

@@ -37,6 +37,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
     previous_in,
+    running_max,
+    starts_of,
 )
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
@@ -99,6 +101,24 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
     return never
 
 
+@index
+def timed_fetches(batch: Batch) -> Table:
+    """Returns the rows FETCH_ASKED with begun_ns and answered_ns on the harness's clock: along the lines of a
+    connection neither ever falls.
+
+    A broker reads the next request of a connection only after it has logged the one before. But it stamps lines in
+    whole milliseconds (Kafka 3.9), durations are more exact, and wall times are placed by the nearest pair of clocks:
+    the difference can put a short fetch before the one that it followed.
+    """
+    asks = batch.of(Kind.FETCH_ASKED).sorted_by("slice", "source", "connection", "seq")
+    answered_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"])
+    begun_ns = answered_ns - np.maximum(asks["duration_ns"], 0)
+    line = np.where(asks["connection"] < 0, -1 - np.arange(len(asks)), asks["connection"])  # not named: each its own
+    group = np.cumsum(starts_of(asks["slice"], asks["source"], line))
+    answered_ns, begun_ns = (instants[running_max(group, instants)] for instants in (answered_ns, begun_ns))
+    return asks.having(begun_ns=np.minimum(begun_ns, answered_ns), answered_ns=answered_ns)
+
+
 def fetches(batch: Batch) -> Table:
     """Returns the fetches of members' processes: slice, group (slice and incarnation as one), begun_ns, answered_ns,
     fetch_position, got (bytes), next_position, next_ns (what the same process asked for next, and when; NEVER:
@@ -106,15 +126,10 @@ def fetches(batch: Batch) -> Table:
 
     Sorted by (group, begun_ns).
     """
-    asks = batch.of(Kind.FETCH_ASKED)
-    lasted_ns = np.where(asks["duration_ns"] == NONE, 0, asks["duration_ns"])
-    begun_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]) - lasted_ns
+    asks = timed_fetches(batch)
     member = members_of(batch, asks["lane"], otherwise=-1)
-    incarnation = at_or_before(batch.incarnations["member"], batch.incarnations["started_ns"], member, begun_ns)
-    asks = asks.having(answered_ns=begun_ns + lasted_ns)
-    asks = asks.having(
-        incarnation=incarnation, begun_ns=begun_ns, group=asks["slice"] * (len(batch.incarnations) + 1) + incarnation
-    )
+    incarnation = at_or_before(batch.incarnations["member"], batch.incarnations["started_ns"], member, asks["begun_ns"])
+    asks = asks.having(incarnation=incarnation, group=asks["slice"] * (len(batch.incarnations) + 1) + incarnation)
     asks = asks.take(incarnation >= 0).sorted_by("group", "begun_ns", "source", "seq")
     following = next_in(asks["group"])
     return asks.only("slice", "group", "begun_ns", "answered_ns", "fetch_position").having(

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
+from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

@@ -85,6 +85,7 @@ def phantom(batch: Batch) -> Findings:
     needs=("effects",),
     level="sink",
     severity=40,
+    share_of=("effects",),
     rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
     message="record {offset} of {place} had its effect again, for the {number}. time",
 )

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     needs=("own word", "ownership epochs", "records"),
     level="events",
     severity=280,
+    share_of=("records",),
     rule=Rule(partition_order_claimed),
     message="record {offset} of {place} was jumped over, from {previous_offset} to {next_offset}, while held",
 )

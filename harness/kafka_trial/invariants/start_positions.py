@@ -35,7 +35,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import deliveries, epoch_owners, ownership_epochs
-from kafka_trial.invariants.request_logs import position_answers
+from kafka_trial.invariants.request_logs import position_answers, timed_fetches
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
@@ -45,7 +45,8 @@ from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 def answers_with_starts(batch: Batch) -> Table:
     """Returns the answers (`request_logs.position_answers`) with `starts`, whether somebody starts from each,
     and `fetched_ns`, when its asker was next seen to fetch the partition (NEVER: never again)."""
-    answers, fetches = position_answers(batch), _fetches(batch, Kind.FETCH_ASKED)
+    answers, asked = position_answers(batch), timed_fetches(batch)
+    fetches = _of_members(batch, asked, asked["answered_ns"])
     own = fetches.sorted_by("slice", "member", "at_ns", "source", "seq")
     group, wanted = _askers(own, answers)
     following = at_or_after(group, own["at_ns"], wanted, answers["at_ns"])
@@ -74,7 +75,7 @@ def _ongoing(batch: Batch, answers: Table, fetches: Table, fetched_ns: Ints) -> 
     """Returns whether its asker was fetching the partition when each answer came; `fetched_ns`: when it last had."""
     by_time = fetches.sorted_by("slice", "at_ns")
     last = at_or_before(by_time["slice"], by_time["at_ns"], answers["slice"], answers["at_ns"] - 1)
-    dropped = _fetches(batch, Kind.FETCH_DROPPED).sorted_by("slice", "member", "at_ns")
+    dropped = _dropped(batch).sorted_by("slice", "member", "at_ns")
     group, wanted = _askers(dropped, answers)
     drop = at_or_before(group, dropped["at_ns"], wanted, answers["at_ns"] - 1)
     incarnation = incarnation_at(batch, answers["member"], answers["at_ns"])
@@ -84,10 +85,13 @@ def _ongoing(batch: Batch, answers: Table, fetches: Table, fetched_ns: Ints) -> 
     return (fetched_ns != NONE) & (fetched_ns >= since_ns) & (fetched_ns >= picked(by_time["at_ns"], last, NONE))
 
 
-def _fetches(batch: Batch, kind: Kind) -> Table:
+def _dropped(batch: Batch) -> Table:
+    rows = batch.of(Kind.FETCH_DROPPED)
+    return _of_members(batch, rows, batch.monotonic(rows["answered_wall_ns"], rows["time_ns"]))
+
+
+def _of_members(batch: Batch, rows: Table, at_ns: Ints) -> Table:
     """Returns slice, member, at_ns, fetch_position, source, seq of what members fetched, or no longer do."""
-    rows = batch.of(kind)
-    at_ns = batch.monotonic(rows["answered_wall_ns"], rows["time_ns"])
     member = members_of(batch, rows["lane"], otherwise=-1)
     return rows.only("slice", "fetch_position", "source", "seq").having(member=member, at_ns=at_ns).take(member >= 0)
 

@@ -21,9 +21,10 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.movements import fetched_ns, in_hand_since_ns, last_ns, longest_gap_ns, movements, progress
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.stuck_classes import stuck_class
+from kafka_trial.invariants.stuck_classes import last_fetches, stuck_class
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TrialContext
 
@@ -43,7 +44,13 @@ SUMMARY = (
     "all_handled_ns",
     "converged_ns",
     "moved_ns",
+    "gap_ns",
+    "fetched_ns",
+    "progressed_ns",
+    "in_hand_since_ns",
     "stuck_class",
+    "last_fetch_error",
+    "last_fetch_ns",
     "backlog",
     "longest_ns",
     "open_offset",
@@ -63,12 +70,15 @@ def summaries(batch: Batch) -> Table:
     """Returns one row a slice (numbered as in the trial context), in the light of the snapshot.
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
-    or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
-    last delivery, completion or commit that advanced), stuck_class (a place in CLASSES), backlog (at the beginning of
-    the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit
-    that stands, -1: none), fresh (records that were appended since a member last got the partition),
+    or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), stuck_class (a
+    place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last fetch; NONE: there is none), backlog (at
+    the beginning of the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the
+    backward commit that stands, -1: none), fresh (records that were appended since a member last got the partition),
     commit_took_before_ns and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and
     in the drain; NONE: there were too few).
+
+    By `movements.py`, NONE where there is none: moved_ns (the last movement), gap_ns (the longest time between two that
+    followed one another), fetched_ns (the last fetch that came further), progressed_ns, in_hand_since_ns.
     """
     at_ns = snapshot_ns(batch.trial_context)
     committed = _progress(batch, at_ns)
@@ -78,7 +88,9 @@ def summaries(batch: Batch) -> Table:
     done_ns = per_group(
         records["slice"][rest], first_handled_of_records(batch).time_ns[rest], batch.size, how="max", start=NONE
     )
+    moved = movements(batch, at_ns)
     regression, commit = _standing_regression(batch, at_ns), _last_commit(batch, at_ns)
+    last_fetch = last_fetches(batch, at_ns)
     return table(
         slice=batch.slices,
         records=counts(records["slice"], batch.size),
@@ -88,8 +100,14 @@ def summaries(batch: Batch) -> Table:
         lag=counts(records["slice"][rest], batch.size),
         all_handled_ns=done_ns,
         converged_ns=_converged_ns(batch, committed, np.where(done_ns > at_ns, NEVER, _last_handled_ns(batch, at_ns))),
-        moved_ns=_moved_ns(batch, at_ns),
+        moved_ns=last_ns(batch, moved),
+        gap_ns=longest_gap_ns(batch, moved),
+        fetched_ns=fetched_ns(batch, at_ns),
+        progressed_ns=last_ns(batch, progress(batch, at_ns)),
+        in_hand_since_ns=in_hand_since_ns(batch, at_ns),
         stuck_class=stuck_class(batch, records.take(undone), at_ns),
+        last_fetch_error=last_fetch["error"],
+        last_fetch_ns=last_fetch["answered_ns"],
         backlog=_backlog(batch),
         longest_ns=_longest_ns(batch),
         open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),
@@ -143,16 +161,6 @@ def _reached_end_ns(batch: Batch, at_ns: int) -> Ints:
     return per_group(stays["slice"], stays["effect_ns"], batch.size, how="min", start=NEVER)
 
 
-def _moved_ns(batch: Batch, at_ns: int) -> Ints:
-    """Returns when each slice last saw a delivery, a completion, an effect or a commit that advanced."""
-    work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT)
-    work = work.take(work["time_ns"] <= at_ns)
-    moved = per_group(work["slice"], work["time_ns"], batch.size, how="max", start=NONE)
-    log = commits_in_effect(batch)
-    advance = log.take((log["committed_offset"] > log["peak"]) & (log["effect_ns"] <= at_ns))
-    return np.maximum(moved, per_group(advance["slice"], advance["effect_ns"], batch.size, how="max", start=NONE))
-
-
 def _fresh(batch: Batch) -> Ints:
     """Returns how many records came to each slice since a member last got it: by its own word, else by the group's."""
     held = ownership_epochs(batch)
@@ -196,20 +204,24 @@ def _longest_ns(batch: Batch) -> Ints:
 
 
 def _backlog(batch: Batch) -> Ints:
-    """Returns how many records were left when the drain began: not handled, or not committed past; the greater."""
+    """Returns how many records were left when the drain began: not handled, or not committed past; the greater.
+
+    Of a consumer whose handling nobody sees, what was not committed past.
+    """
     drain_ns = batch.trial_context.drain_ns
     if drain_ns is None:
         return np.zeros(batch.size, np.int64)
     records = batch.records
+    settings = batch.trial_context.settings
     unhandled = counts(records["slice"][first_handled_of_records(batch).time_ns > drain_ns], batch.size)
-    if not batch.trial_context.settings.in_offsets_log:
+    if not settings.in_offsets_log:
         return unhandled
     committed = _progress(batch, drain_ns)
     first, end = between(
         records["slice"], records["offset"], np.arange(batch.size), committed, np.full(batch.size, NEVER)
     )
     uncommitted: Ints = end - first
-    return np.maximum(unhandled, uncommitted)
+    return uncommitted if settings.silent else np.maximum(unhandled, uncommitted)
 
 
 def _standing_regression(batch: Batch, at_ns: int) -> Ints:

@@ -14,7 +14,6 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, always, not_an_operators, the_clusters, under
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, ordered, picked, previous_in
@@ -23,6 +22,7 @@ from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.invariants.table import Table, of_group, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, OpenTransaction
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

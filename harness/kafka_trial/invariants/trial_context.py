@@ -45,6 +45,7 @@ class Settings:
     stdout: str = "lines"
     request_timeout_s: float | None = None
     handler_max_s: float | None = None
+    ready_within_s: float = 60.0
     declared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -131,6 +132,16 @@ class LostEvents:
 
 
 @dataclass(frozen=True)
+class PrintedLines:
+    """The lines of one member that were no events, or `error` events: which sort, how many, and the first of them."""
+
+    member: str
+    sort: str  # text | lost event | error
+    count: int
+    first: str
+
+
+@dataclass(frozen=True)
 class Window:
     """One fault as it was journaled: from its injection to its healing."""
 
@@ -184,7 +195,8 @@ class Membership:
     """One group record of the offsets log, as far as it tells of epochs and of who is in the group.
 
     `what`: "group" (classic: `epoch` is the generation of all), "member" (KIP-848: the epoch of `member_id`), or
-    "group gone", "member gone" (tombstones). `members`: how many a classic record lists; None: it does not say.
+    "group gone", "member gone" (tombstones). `members`: how many a classic record lists; None: it does not say, or
+    nobody can read what they have. `listed`: which member ids it lists, whatever they have.
     """
 
     place: int
@@ -196,6 +208,7 @@ class Membership:
     time_ns: int
     source: int
     seq: int
+    listed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -358,6 +371,7 @@ class TrialContext:
     settings: Settings = Settings()
     declared_timeouts: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
+    drain_bound_s: tuple[float, float] | None = None  # B and W by which the run bounded its drain; None: not told
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
     partitions: int = 0  # how many the topic was seen to have, at most
@@ -381,6 +395,7 @@ class TrialContext:
     compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()
+    printed: tuple[PrintedLines, ...] = ()
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None

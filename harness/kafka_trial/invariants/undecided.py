@@ -31,6 +31,11 @@ class Undecided(StrEnum):
     )
     READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
     DRAIN_SHORT = "not converged, but the drain was shorter than {what}"
+    REJOIN_SHORT = "a member was not back in its group, but the trial ended before it had to be: it had {within}"
+    REJOIN_BUSY = (
+        "a busy machine may explain that a member was not back in its group: it had {within}, and the machine was "
+        "busier than at the start, or stood still, for {more:.1f} s"
+    )
     SLOW_MACHINE = (
         "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before "
         "the faults, and the group and they waited {waited:.1f} s longer for a processor: {what}, and {more:.1f} s"
@@ -73,3 +78,15 @@ class Undecided(StrEnum):
     UNSAMPLED = "a member's memory was never sampled"
     SIGKILL_AMBIGUOUS = "more members went by signal 9 than the kernel killed"
     OUT_OF_MEMORY = "the machine ran out of memory, and this member was not seen above a limit it claims"
+
+
+# What only the machine kept from being known: on one with more to spare, the same trial would be decided.
+OF_THE_MACHINE = (
+    *(Undecided.HARNESS_STALLED, Undecided.DELAYED, Undecided.STOP_DELAYED),
+    *(Undecided.SLOW_MACHINE, Undecided.BUSY_MACHINE, Undecided.NO_PROCESSOR),
+)
+
+
+def is_the_machines(reason: str) -> bool:
+    """Tells whether a reason, filled in, is one of `OF_THE_MACHINE`."""
+    return reason.startswith(tuple(one.partition("{")[0] for one in OF_THE_MACHINE))

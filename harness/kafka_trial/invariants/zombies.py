@@ -21,7 +21,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told_of_loss
 from kafka_trial.invariants.handlers import finished_handlers
 from kafka_trial.invariants.kernels import (
@@ -41,6 +40,7 @@ from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation
+from kafka_trial.invariants.wall_clock import monotonic
 
 
 @index

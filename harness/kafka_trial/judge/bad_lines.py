@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import LostEvents, TrialContext
+from kafka_trial.invariants.trial_context import LostEvents, PrintedLines, TrialContext
 
 
 @dataclass
 class BadLines:
-    """What has been gathered so far, by source: the bad lines that were events."""
+    """What has been gathered so far: by source the bad lines that were events, by member all lines that are quoted."""
 
     _lines: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
+    _printed: dict[tuple[str, str], PrintedLines] = field(default_factory=dict)
 
     def take(self, source: int, body: Mapping[str, Any]) -> None:
-        """Takes a bad line into account, if it was an event."""
-        if isinstance(body.get("events"), int) and body["events"] > 0:
+        """Takes a bad line into account."""
+        lost = isinstance(body.get("events"), int) and body["events"] > 0
+        if lost:
             self._lines.setdefault(source, []).append(body)
+        self.count(body, "lost event" if lost else "text")
+
+    def count(self, body: Mapping[str, Any], sort: str) -> None:
+        """Counts a line (or several: `count`) that the report quotes."""
+        member, lines = str(body.get("member")), body.get("count")
+        before = self._printed.get((member, sort), PrintedLines(member, sort, 0, one_line(body.get("message"))))
+        more = lines if isinstance(lines, int) and 0 < lines < COUNT_MAX else 1
+        self._printed[member, sort] = replace(before, count=before.count + more)
+
+    def printed(self) -> tuple[PrintedLines, ...]:
+        """Returns what is quoted, by member."""
+        return tuple(one for _, one in sorted(self._printed.items()))
 
     def take_exit(self, source: int, body: Mapping[str, Any]) -> None:
         """A member that is killed may be so in the middle of its last line: what that was nobody expects to know."""
@@ -44,6 +58,7 @@ def _lost(source: int, lines: list[Mapping[str, Any]]) -> LostEvents:
     )
 
 
+COUNT_MAX = 2**53
 RECORDS = ("skipped", "unseen", "poll-skip")  # each instance is about a record that has no line
 COMMIT_AHEAD = "commit-ahead"  # some of these are about a record that has no line at all
 PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all records of the partition have their line
@@ -93,9 +108,13 @@ def unexplained_by_bad_lines(
 def lost_events_in_words(one: LostEvents) -> str:
     """Returns the lines of an incarnation that were events and could not be read, as a sentence."""
     lines = "a line" if one.count == 1 else f"{one.count} lines"
-    quote = "".join(letter if letter.isprintable() else " " for letter in one.first[:QUOTE_MAX])
     reason = f" ({one.reason})" if one.reason else ""
-    return f"{one.member} printed {lines} that could not be read, first: {quote}{reason}"
+    return f"{one.member} printed {lines} that could not be read, first: {one_line(one.first)}{reason}"
+
+
+def one_line(text: object) -> str:
+    """Returns the beginning of what a member printed, on one line."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text)[:QUOTE_MAX])
 
 
 def _record(one: Anomaly) -> tuple[object, ...]:

@@ -39,6 +39,7 @@ from kafka_trial.invariants.trial_context import (
     OpenTransaction,
     OwnClient,
     Peak,
+    PrintedLines,
     Settings,
     TrialContext,
     Window,
@@ -49,7 +50,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 18
+CACHE_SCHEMA = 19
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
@@ -218,7 +219,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
-            "memberships": tuple(Membership(**one) for one in plain["memberships"]),
+            "memberships": tuple(_membership(one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
@@ -226,6 +227,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
+            "printed": tuple(PrintedLines(**one) for one in plain["printed"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "cpu_waits": tuple(CpuWait(**wait) for wait in plain["cpu_waits"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
@@ -244,6 +246,10 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             },
         }
     )
+
+
+def _membership(plain: Mapping[str, Any]) -> Membership:
+    return Membership(**dict(plain) | {"listed": None if plain["listed"] is None else tuple(plain["listed"])})
 
 
 def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:

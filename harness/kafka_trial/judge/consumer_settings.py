@@ -43,6 +43,7 @@ def settings_of(path: Path) -> Settings:
         "handler": evidence.get("handler"),
         "stdout": evidence.get("stdout"),
         "handler_max_s": evidence.get("handler_max_s"),
+        "ready_within_s": _section(table, "ready").get("within_s"),
         "declared": (*kafka, *(f"stop.{name}" for name in _section(table, "stop"))),
     }
     return replace(Settings(), **{name: value for name, value in given.items() if value is not None})

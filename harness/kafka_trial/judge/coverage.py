@@ -15,7 +15,7 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.clients import members_of
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
-from kafka_trial.invariants.handlers import first_handlings
+from kafka_trial.invariants.handlers import effects_of_deleted, first_handlings
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, at_or_after, at_or_before, counts, picked
 from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
@@ -92,11 +92,14 @@ def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:
 
 
 def _effects(batch: Batch) -> Table:
-    """Returns the effects of members that print nothing as their work: of whoever had got the partition last."""
-    effects = batch.of(Kind.EFFECT)
+    """Returns the effects of members that print nothing as their work: of the member that posted them, else of the one
+    that had got the partition last. Effects of records that were deleted since are work all the same."""
+    parts = batch.of(Kind.EFFECT), effects_of_deleted(batch)
+    effects = stacked(*(rows.only("slice", "time_ns").having(member=rows["member"]) for rows in parts))
     held = ownership_epochs(batch).sorted_by("slice", "open_ns")
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
-    return _done(effects["slice"], picked(held["member"], row, -1), effects["time_ns"], PROCESSED)
+    member = np.where(effects["member"] >= 0, effects["member"], picked(held["member"], row, -1))
+    return _done(effects["slice"], member, effects["time_ns"], PROCESSED)
 
 
 def _member_coverage(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:

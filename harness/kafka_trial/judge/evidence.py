@@ -279,6 +279,14 @@ def _group_log(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return _witness(trial_context, "offsets") or none
 
 
+def _group_presence(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Who is in the group: by its records in the offsets log, and by the lanes of the request log."""
+    if trial_context.settings.protocol == "none":
+        return NotJudged(NotJudgedReason.NO_GROUP)
+    needs = (_processes, _snapshot, _group_log, _requests)
+    return next((missing for need in needs if (missing := need(trial_context, seen))), None)
+
+
 def _aborted_records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     none = NotJudged(NotJudgedReason.NONE_ABORTED)
     return None if trial_context.aborted_records else none
@@ -327,6 +335,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "samples": _samples,
     "oom counter": _oom_counter,
     "group log": _group_log,
+    "group presence": _group_presence,
     "aborted records": _aborted_records,
     "outputs": _outputs,
 }
@@ -338,6 +347,7 @@ MAY_LACK = (
     "memory limit",
     "exits",
     "oom counter",
+    "group presence",
     "aborted records",
 )  # where these are not there, no claim stays undecided for it
 PARTLY = ("ownership epochs", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit

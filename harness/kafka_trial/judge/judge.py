@@ -142,6 +142,7 @@ def judgement_of(
         defects=tuple(defects),
         crashed=crashed,
         bounds_s={"converge": group.bound_s, "stuck": group.window_s},
+        bounds_in_words=group.drain_bound.words,
         slices=group.slices,
     )
 

@@ -113,7 +113,7 @@ class Judgement:
 
     `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
     `series` has the columns of SERIES: the lag of each partition over time, as records and as age. `bounds_s` are those
-    of liveness.
+    of liveness, `bounds_in_words` says what they follow from.
     `slices` has one row a partition (`invariants/summaries.py`), numbered as in the trial context.
     """
 
@@ -124,4 +124,5 @@ class Judgement:
     defects: tuple[str, ...] = ()
     crashed: Mapping[str, str] = field(default_factory=dict)
     bounds_s: Mapping[str, float] = field(default_factory=dict)
+    bounds_in_words: str = ""
     slices: Table | None = None

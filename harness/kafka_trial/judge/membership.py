@@ -1,4 +1,4 @@
-"""Membership: the group records of the offsets log as to who is in the group, and when each member was answered.
+"""Membership: when each member was answered by its coordinator, and when each member id was in the group.
 
 A client that hears nothing of its coordinator for a session takes its partitions to be lost. What says that it was
 answered all the time is far more than the answers that say something new (`group_answers.py`): only where a stretch of
@@ -8,53 +8,14 @@ group, so that nothing here grows with time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered, starts_of
-from kafka_trial.invariants.trial_context import HeartbeatRun, Membership, MemberSpan
+from kafka_trial.invariants.trial_context import HeartbeatRun, MemberSpan
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
-
-WHAT = {"group": "group", "member_assignment": "member"}
-TOMBSTONES = {2: "group gone", 8: "member gone"}  # by the type of the record
-
-
-def membership_of(body: Mapping[str, Any], *, source: int, member_id: int) -> Membership | None:
-    """Returns what a group record tells; None where it tells nothing of it, or has no place."""
-    kind, record_type, place = str(body.get("kind")), _number(body, "record_type"), _number(body, "log_offset")
-    what = WHAT.get(kind) or TOMBSTONES.get(-1 if record_type is None else record_type)
-    of_member = what in ("member", "member gone")
-    if what is None or place is None or (of_member and member_id < 0):
-        return None
-    epoch = _number(body, "epoch")
-    return Membership(
-        place=place,
-        what=what,
-        member_id=member_id if of_member else -1,
-        epoch=-1 if epoch is None else epoch,
-        members=_listed(body) if what == "group" else None,
-        wall_ns=_number(body, "source_wall_ns"),
-        time_ns=body["time_ns"],
-        source=source,
-        seq=body["seq"],
-    )
-
-
-def _listed(body: Mapping[str, Any]) -> int | None:
-    """Returns how many members a classic record lists; None where it says nothing of them or of what they have."""
-    members, entries = body.get("members"), body.get("entries")
-    return len(members) if isinstance(members, list) and isinstance(entries, list) else None
-
-
-def _number(body: Mapping[str, Any], name: str) -> int | None:
-    value = body.get(name)
-    fits = isinstance(value, int) and not isinstance(value, bool) and -(2**62) < value < 2**62
-    return value if fits else None
-
 
 UNTOLD_GAP_NS = 2_000_000_000  # ends a stretch where nobody has been told of a session yet
 APIS = {"HEARTBEAT": 1, "CONSUMERGROUPHEARTBEAT": 2, "JOINGROUP": 2, "SYNCGROUP": 2}

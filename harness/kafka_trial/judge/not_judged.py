@@ -72,6 +72,7 @@ class NotJudgedReason(StrEnum):
     NO_REQUEST_LOG = "there is no request log"
     NO_SNAPSHOT = "the trial did not reach its snapshot"
     NO_PROCESS = "no member's process was started"
+    NO_GROUP = "its members are in no group: they assign their partitions themselves (protocol: none)"
     EXITS_UNKNOWN = "an exit does not say whether the harness had asked for it: by an earlier version"
     NO_SAMPLES = "nobody sampled the members' memory"
     OOM_NOT_COUNTED = "the kernel's out-of-memory killer was not counted"

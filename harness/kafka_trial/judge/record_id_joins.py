@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, MOVED_KEYS, SENDS
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Known
 from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.invariants.wall_clock import monotonic
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
@@ -142,6 +142,7 @@ class IdJoins:
         compared = self._compared(columns, rows, id_hash)
         self.builder.bodies_compared |= bool((compared > 0).any())
         unsent = pa.array(known & Known.UNSENT > 0)
+        members = {name: number + 1 for name, number in self.builder.members.items()}
         return made_rows(
             ARRIVALS,
             self.source,
@@ -151,6 +152,7 @@ class IdJoins:
             offset=offsets,
             id_hash=id_hash,
             known=known + compared,
+            member=columns.codes("member", members)[rows] - 1,
             unsent_id=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_trial.history.event import lacking
+from kafka_trial.invariants.group_presence import membership_of
 from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.history_names import HistoryNames
-from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector, membership_of
+from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector
 from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_timeouts
 from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
@@ -53,6 +55,7 @@ class TrialContextBuilder(HistoryNames):
     member_spans: MemberSpanCollector = field(default_factory=MemberSpanCollector)
     calibrated_rate: float | None = None
     calibrated_ns: int | None = None
+    drain_bound_s: tuple[float, float] | None = None
     control_read: str | None = None
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
@@ -99,6 +102,7 @@ class TrialContextBuilder(HistoryNames):
             declared_timeouts=self.timeouts.declared(),
             calibrated_rate=self.calibrated_rate,
             calibrated_ns=self.calibrated_ns,
+            drain_bound_s=self.drain_bound_s,
             partitions_added=len(self.partition_counts) > 1,
             partitions=max(self.partition_counts, default=0),
             fetching=tuple(sorted(self.fetching)),
@@ -109,6 +113,7 @@ class TrialContextBuilder(HistoryNames):
             **self.resource_samples.trial_context(),
             **self.transactions.trial_context(),
             lost_events=self.bad_lines.lost_events(),
+            printed=self.bad_lines.printed(),
             sink_seen=self.sink_seen,
             rows_told=self.rows_told,
             bodies_compared=self.bodies_compared,
@@ -179,6 +184,11 @@ def _phase(builder: TrialContextBuilder, source: int, body: Body) -> None:
 def _calibrated(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
         builder.calibrated_rate, builder.calibrated_ns = float(body["rate"]), body["time_ns"]
+
+
+def _drain_bound(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    if not lacking("drain_bound", body):
+        builder.drain_bound_s = float(body["converge_s"]), float(body["stuck_s"])
 
 
 def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -272,7 +282,7 @@ def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
         return
     name = body.get("member_id")
     number = builder.member_id(name) if isinstance(name, str) else -1
-    found = membership_of(body, source=source, member_id=number)
+    found = membership_of(body, source=source, member_id=number, number_of=builder.member_id)
     if found is not None:
         builder.memberships.append(found)
 
@@ -289,8 +299,10 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "stopped": _stopped,
     "exited": _exited,
     "bad_line": lambda builder, source, body: builder.bad_lines.take(source, body),
+    "error": lambda builder, source, body: builder.bad_lines.count(body, "error"),
     "phase": _phase,
     "calibrated": _calibrated,
+    "drain_bound": _drain_bound,
     "group_named": _named,
     "topic_named": _named,
     "environment": _environment,

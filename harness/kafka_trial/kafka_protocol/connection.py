@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.errors import InputError, UnjudgeableError, reason
 from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
 from kafka_trial.kafka_protocol.security import UNSECURED, Security, authenticate, refuse_tls, secured, speaks_tls
 
@@ -59,7 +59,7 @@ class Connection:
             bare = socket.create_connection(address, timeout=answer_within_s)
             self._socket = secured(bare, address[0], self.name, security)
         except OSError as error:
-            raise NoAnswerError(f"{self.name}: {error}") from error
+            raise NoAnswerError(f"{self.name}: {reason(error)}") from error
         try:
             lifetime_s = authenticate(self.ask, self.name, security)
         except (NoAnswerError, InputError):
@@ -105,7 +105,7 @@ class Connection:
             raise NoAnswerError(f"{self.name}: {refusal}", code=refusal.code) from refusal
         except (OSError, DecodeError) as error:
             refuse_tls(error, self.name, self._security)
-            raise NoAnswerError(f"{self.name}: {error}") from error
+            raise NoAnswerError(f"{self.name}: {reason(error)}") from error
         return value
 
     def close(self) -> None:

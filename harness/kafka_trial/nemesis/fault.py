@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kafka_trial import nemesis
-from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.errors import InputError, shown, unknown_name
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.injection import Injection
 
@@ -76,6 +76,7 @@ class FaultSpec:
 
 
 SCOPES = ("members", "brokers")
+EACH_MEMBER = "each-member"  # a target wherever `member` is one: all members, one after the other (`schedule.py`)
 _REGISTRY: dict[str, FaultSpec] = {}
 
 
@@ -146,15 +147,16 @@ def step_problems(fault_name: str, target: str, options: Mapping[str, Any]) -> l
     spec = faults[fault_name]
     role, _, index = target.partition(":")
     problems = []
-    if role not in spec.targets:
-        problems.append(unknown_name(f"target of {fault_name}", role, spec.targets))
+    targets = (*spec.targets, EACH_MEMBER) if "member" in spec.targets else spec.targets
+    if role not in targets:
+        problems.append(unknown_name(f"target of {fault_name}", role, targets))
     elif index and not (index.isdecimal() and role in ("member", "leader")):
         problems.append(f"target {target!r}: only member:<index> and leader:<partition> take a number")
     problems += [
         unknown_name(f"option of {fault_name}", name, spec.options) for name in options if name not in spec.options
     ]
     problems += [
-        f"option {name} of {fault_name} must be {_kinds(default)}, not {options[name]!r}"
+        f"option {name} of {fault_name} must be {_kinds(default)}, not {shown(options[name])}"
         for name, default in spec.options.items()
         if name in options and not _like(options[name], default)
     ]
@@ -177,4 +179,5 @@ def _like(value: Any, default: Any) -> bool:
 
 
 def _kinds(default: Any) -> str:
-    return "a number, 0 or more" if isinstance(default, int | float) else f"a {type(default).__name__}"
+    words = {bool: "true or false", str: "a text"}
+    return words.get(type(default), "a number, 0 or more" if isinstance(default, int | float) else "a list")

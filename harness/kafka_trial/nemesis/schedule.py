@@ -25,7 +25,7 @@ from typing import Any
 from kafka_trial.errors import InputError, KafkaTrialError, UnjudgeableError, WaitTimeout, unknown_name
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.evidence import Evidence
-from kafka_trial.nemesis.fault import find_fault, step_problems
+from kafka_trial.nemesis.fault import EACH_MEMBER, find_fault, step_problems
 from kafka_trial.nemesis.injection import Injection, Planned
 from kafka_trial.nemesis.targets import known_names, resolve
 from kafka_trial.process.threads import ThreadGroup
@@ -61,17 +61,19 @@ class Plan:
         return any(find_fault(one.fault).scope_of(one.options) == "brokers" for one in self.faults)
 
 
-def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
+def make_plan(steps: Sequence[Step], *, seed: int, members: int = 1, where: str = "schedule") -> Plan:
     """Returns the plan of `steps` under a seed, by their instants; each fault draws from a seed of its own.
 
-    A step that waits comes after all that are listed before it.
+    A step that waits comes after all that are listed before it. One on each member becomes one for each of `members`.
 
     Raises:
         InputError: a fault, target or option does not exist; all problems at once, with the valid choices.
     """
+    _refuse(schedule_problems([step for step in steps if step.target == EACH_MEMBER]), where)
     rng = random.Random(f"nemesis {seed}")
-    waits = accumulate(bool(step.after) for step in steps)
-    in_turn = sorted(zip(waits, steps, strict=True), key=lambda pair: (pair[0], not pair[1].after, pair[1].at_s))
+    played = list(_one_by_one(steps, seed=seed, members=members))
+    waits = accumulate(bool(step.after) for step in played)
+    in_turn = sorted(zip(waits, played, strict=True), key=lambda pair: (pair[0], not pair[1].after, pair[1].at_s))
     plan = Plan(
         seed,
         tuple(
@@ -90,6 +92,19 @@ def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> P
     )
     _require_sound(plan, where)
     return plan
+
+
+def _one_by_one(steps: Sequence[Step], *, seed: int, members: int) -> Iterator[Step]:
+    """Yields the steps; in the place of one on each member, one for each of them in an order drawn from the seed. Every
+    further one waits as the step says, or until the one before it is healed."""
+    for number, step in enumerate(steps):
+        if step.target != EACH_MEMBER:
+            yield step
+            continue
+        indices = random.Random(f"each member {seed} {number}").sample(range(members), members)
+        for turn, index in enumerate(indices):
+            after = step.after or (HEALED if turn else "")
+            yield replace(step, target=f"{ANY_MEMBER}:{index}", after=after)
 
 
 def schedule_problems(steps: Sequence[Step | Planned]) -> list[str]:
@@ -132,10 +147,13 @@ def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -
     """
     if table.get("schema") != PLAN_SCHEMA:
         raise InputError(
-            where, f"schema {table.get('schema')!r}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
+            where, f"schema {table.get('schema', 'missing')}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
         )
+    rows, seed = table.get("faults", []), table.get("seed", 0)
+    if not isinstance(rows, list) or not isinstance(seed, int):
+        raise InputError(where, "faults must be a list and seed a whole number: it was edited")
     faults, problems = [], []
-    for number, row in enumerate(table.get("faults", ())):
+    for number, row in enumerate(rows):
         try:
             faults.append(Planned(**row))
         except TypeError as error:
@@ -143,7 +161,7 @@ def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -
             problems.append(f"faults[{number}]: {error}. Valid keys: {valid}")
     if problems:
         raise InputError(where, problems)
-    plan = Plan(int(table.get("seed", 0)), tuple(faults))
+    plan = Plan(seed, tuple(faults))
     _require_sound(plan, where)
     return plan
 
@@ -202,7 +220,17 @@ def run_schedule(
 
 
 def _require_sound(plan: Plan, where: str) -> None:
+    by_index = f"a schedule names {ANY_MEMBER}:0, {ANY_MEMBER}:1, … in turn"
     problems = schedule_problems(plan.faults)
+    problems += [
+        f"faults[{planned.no}]: {EACH_MEMBER} is a target of scenarios; {by_index}"
+        for planned in plan.faults
+        if planned.target == EACH_MEMBER
+    ]
+    _refuse(problems, where)
+
+
+def _refuse(problems: list[str], where: str) -> None:
     if problems:
         raise InputError(where, problems)
 

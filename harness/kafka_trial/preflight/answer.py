@@ -17,8 +17,9 @@ from kafka_trial.preflight.fetches import (
     largest_decompressed_bytes,
     response_overhead_bytes,
 )
-from kafka_trial.preflight.hops import Hop, binding_hop, hops_of, refusing_hop
-from kafka_trial.preflight.knobs import JAVA, PRODUCER, Settings
+from kafka_trial.preflight.full_batches import full_batch, lowered, records_within
+from kafka_trial.preflight.hops import STORES, STORES_FULL, Hop, binding_hop, hops_of, refusing_hop
+from kafka_trial.preflight.knobs import JAVA, OTHER, Settings
 from kafka_trial.preflight.memory import Held, buffered_bytes, memory_parts, process_bytes
 from kafka_trial.preflight.plan import Plan
 from kafka_trial.preflight.sizes import counted, duration_text, size_text
@@ -175,8 +176,9 @@ def notes(one: Answer) -> list[str]:
 
 def changes(one: Answer) -> list[str]:
     """Returns what to change, all of it: each hop that refuses, then memory, responses and drain."""
-    told = [hop.change for hop in one.hops if not hop.passes]
-    if told:
+    refusing = [hop for hop in one.hops if not hop.passes]
+    told = [hop.change for hop in refusing]
+    if any(hop.record_limit_bytes is not None for hop in refusing):
         told.append(SMALLER)
     if not one.capped_encodable:
         told.append("lower fetch.max.bytes of broker or consumer: a response may come to more than 2147483647 bytes")
@@ -216,14 +218,22 @@ def _notes(one: Answer) -> Iterator[str]:
 
 
 def _batching(producer: Settings, one: Answer) -> Iterator[str]:
-    batch = max((producer.size_bytes(name) or 0 for name in ("batch.size", "max.batch.size")), default=0)
-    limit = next(
-        hop.limit_bytes
-        for hop in one.hops
-        if hop.setting in ("max.message.bytes", "message.max.bytes") and hop.hop != PRODUCER
-    )
-    if batch > limit and one.plan.ratio == 1:
-        yield f"the producer's batches, of up to {batch} bytes, are above the limit of {limit}: full ones are refused"
+    limit = next(hop.limit_bytes for hop in one.hops if hop.hop == STORES)
+    full = full_batch(one.plan)
+    if full is None and not one.plan.batch_bytes_max:
+        unlimited = "nothing says how large its batches are" if producer.library == OTHER else "it limits no batch"
+        yield (
+            f"the producer's library is {producer.library}, and {unlimited}: one of more than "
+            f"{counted(records_within(one.plan, limit), 'of the largest record')} is refused whole. If you know your "
+            "largest batch, say --batch-max"
+        )
+    if full is not None and full.splits and full.wire_bytes > limit:
+        yield (
+            f"the producer's batches, of up to {full.wire_bytes} bytes, are above the limit of {limit}: full ones are "
+            f"refused, and sent again in parts: lower {lowered(one.plan, limit)}"
+        )
+        if producer.library == JAVA:
+            yield "Java's producer of 4.0 and 4.1 does not come to an end with that (KAFKA-8350): for it, it is a must"
     request = producer.size_bytes("max.request.size")
     socket = one.plan.broker.size_bytes("socket.request.max.bytes") or 0
     if producer.library.startswith(JAVA) and request is not None and request > socket:
@@ -237,10 +247,9 @@ def _lines(one: Answer) -> Iterator[str]:
     plan, refused = one.plan, one.refused_by
     yield f"{'YES' if one.fits else 'NO'}: {_verdict(one)}"
     if refused:
-        yield (
-            f"refused first by {name_of(refused)} = {refused.limit_bytes} ({refused.origin}): this record needs "
-            f"{refused.needed_bytes} ({refused.counts})"
-        )
+        what = "a full batch" if refused.hop == STORES_FULL else "this record"
+        counts = f"{refused.needed_bytes} ({refused.counts})"
+        yield f"refused first by {name_of(refused)} = {refused.limit_bytes} ({refused.origin}): {what} needs {counts}"
     yield f"largest record that passes every hop: {size_text(one.record_limit_bytes)}, bound by {name_of(one.binding)}"
     yield from _hop_lines(one)
     yield from _fetch_lines(one)
@@ -256,8 +265,10 @@ def _verdict(one: Answer) -> str:
     what = f"{one.plan.name} with records of {size_text(one.plan.record_bytes_max)}"
     if one.fits:
         return f"{what} fits"
+    full_only = one.refused_by is not None and one.refused_by.hop == STORES_FULL
+    refused = "full batches of them are refused whole" if full_only else "a hop refuses it"
     reasons = {
-        "a hop refuses it": one.refused_by is None,
+        refused: one.refused_by is None,
         "a response cannot be encoded": one.capped_encodable,
         "memory does not suffice": one.fits_memory,
         "the backlog never ends": one.drains,
@@ -273,7 +284,8 @@ def _hop_lines(one: Answer) -> Iterator[str]:
             over = "; this batch is larger, and is returned whole" if hop.needed_bytes > hop.limit_bytes else ""
             told = f"refuses nothing{over}"
         else:
-            told = f"needs {hop.needed_bytes} ({hop.counts}); a record up to {hop.record_limit_bytes}"
+            most = "" if hop.record_limit_bytes is None else f"; a record up to {hop.record_limit_bytes}"
+            told = f"needs {hop.needed_bytes} ({hop.counts}){most}"
         mark = "ok     " if hop.passes else "REFUSES"
         yield f"  {mark} {name_of(hop):{width}} = {hop.limit_bytes} ({hop.origin}): {told}"
 

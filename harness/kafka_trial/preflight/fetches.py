@@ -97,7 +97,7 @@ def receive_bytes_max(plan: Plan) -> int | None:
     if consumer.library == KAFKA_PYTHON:
         of_fetch, of_partition = (consumer.size_bytes(n) or 0 for n in ("fetch.max.bytes", "max.partition.fetch.bytes"))
         return max(limit, of_fetch + of_partition)
-    given = consumer.is_given("receive.message.max.bytes")
+    given = consumer.is_given("receive.message.max.bytes") or consumer.library != LIBRDKAFKA
     return limit if given else max(limit, librdkafka_fetch_bytes(consumer) + 512)
 
 

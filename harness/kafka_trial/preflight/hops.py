@@ -7,7 +7,7 @@ Each hop compares a size of its own (an estimate, a batch, a request, a response
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka_trial.preflight.batches import BATCH_OVERHEAD_BYTES, batch_bytes, estimate_bytes, largest, librdkafka_bytes
@@ -18,7 +18,8 @@ from kafka_trial.preflight.fetches import (
     response_overhead_bytes,
     wire_batch_bytes,
 )
-from kafka_trial.preflight.knobs import INT_MAX, LIBRDKAFKA, Settings
+from kafka_trial.preflight.full_batches import full_batch, lowered
+from kafka_trial.preflight.knobs import FRANZ_GO, INT_MAX, KAFKA_GO, LIBRDKAFKA, OTHER, SARAMA, Settings
 from kafka_trial.preflight.plan import Plan, librdkafka_fetch_bytes
 
 REQUEST_OVERHEAD_BYTES: Final = 512  # of a Produce request beside its batch, upwards: header, topic, client id
@@ -82,19 +83,31 @@ def _producer(plan: Plan) -> Iterator[Hop]:
 
     Java compares the estimate of the uncompressed record with `max.request.size` and with `buffer.memory`
     (`KafkaProducer.ensureValidRecordSize`), the Python clients with the former. librdkafka compares the record with
-    `message.max.bytes` (`rd_kafka_msg_new0`), and its value alone with its queue (`rd_kafka_curr_msgs_add`).
+    `message.max.bytes` (`rd_kafka_msg_new0`), and its value alone with its queue (`rd_kafka_curr_msgs_add`). franz-go
+    compares the batch of the record alone, with the 4 bytes of its length (`tryBuffer`), and the record with what it
+    buffers (`Client.produce`), sarama `ProducerMessage.ByteSize`, kafka-go `Message.totalSize`.
     """
     producer, key = plan.producer, plan.key_bytes_max
-    if producer.library == LIBRDKAFKA:
-        record = Measure(librdkafka_bytes, "the uncompressed record + 36")
-        yield _refusing(plan, PRODUCES, producer, "message.max.bytes", record)
-        value = Measure(lambda size: max(0, size - key), "the uncompressed value")
-        yield _refusing(plan, PRODUCES, producer, "queue.buffering.max.kbytes", value)
-        return
+    plain = Measure(lambda size: batch_bytes(size, key), "61 + the uncompressed record with its lengths")
     estimate = Measure(lambda size: estimate_bytes(size, key), "61 + 21 + the uncompressed record with its lengths")
-    for name in ("max.request.size", "buffer.memory"):
-        if producer.knob(name):
-            yield _refusing(plan, PRODUCES, producer, name, estimate)
+    measures = {
+        LIBRDKAFKA: {
+            "message.max.bytes": Measure(librdkafka_bytes, "the uncompressed record + 36"),
+            "queue.buffering.max.kbytes": Measure(lambda size: max(0, size - key), "the uncompressed value"),
+        },
+        FRANZ_GO: {
+            "ProducerBatchMaxBytes": Measure(lambda size: 4 + plain.alone(size), f"4 + {plain.counts}"),
+            "MaxBufferedBytes": Measure(lambda size: size, "the uncompressed record"),
+        },
+        # sarama's maximumRecordOverhead is the same 36 bytes as librdkafka's
+        SARAMA: {"Producer.MaxMessageBytes": Measure(librdkafka_bytes, "the uncompressed record + 36")},
+        KAFKA_GO: {"BatchBytes": Measure(lambda size: 22 + size, "the uncompressed record + 22")},
+        OTHER: {"max.request.size": plain},
+    }
+    others = {"max.request.size": estimate, "buffer.memory": estimate}
+    for name, measure in measures.get(producer.library, others).items():
+        if producer.size_bytes(name) is not None:
+            yield _refusing(plan, PRODUCES, producer, name, measure)
 
 
 def _broker(plan: Plan) -> Iterator[Hop]:
@@ -117,9 +130,34 @@ def _broker(plan: Plan) -> Iterator[Hop]:
         largest_batch_bytes(plan),
     )
     own, others = ("max.message.bytes", plan.topic), ("message.max.bytes", plan.broker)
-    yield _of_topic_or_broker(plan, own, others, batch)
+    of_batch = _of_topic_or_broker(plan, own, others, batch)
     own, others = ("segment.bytes", plan.topic), ("log.segment.bytes", plan.broker)
-    yield _of_topic_or_broker(plan, own, others, batch)
+    of_segment = _of_topic_or_broker(plan, own, others, batch)
+    yield from (of_batch, of_segment)
+    yield from (full for hop in (of_batch, of_segment) for full in _full_batches(plan, hop))
+
+
+def _full_batches(plan: Plan, alone: Hop) -> Iterator[Hop]:
+    """Yields the hop of a full batch where the producer does not split it; `alone` is that of the record alone.
+
+    A limit that has to be raised for the record is counted as raised.
+    """
+    full = full_batch(plan)
+    if full is None or full.splits:
+        return
+    limit = max(alone.limit_bytes, alone.needed_bytes)
+    role = (plan.topic if plan.topic.knob(alone.setting) else plan.broker).role
+    yield replace(
+        alone,
+        hop=STORES_FULL,
+        limit_bytes=limit,
+        needed_bytes=full.wire_bytes,
+        record_limit_bytes=None,
+        origin=alone.origin if alone.passes else "raised, as below",
+        counts=full.counts,
+        change=f"lower {lowered(plan, limit)} ({full.why}), or raise {alone.setting} of the {role} to "
+        f"{full.wire_bytes} bytes or more",
+    )
 
 
 def _followers(plan: Plan) -> Iterator[Hop]:
@@ -143,9 +181,10 @@ def _fetch(plan: Plan) -> Iterator[Hop]:
 def _consumer(plan: Plan) -> Iterator[Hop]:
     """Yields the hops of what has been fetched.
 
-    librdkafka and kafka-python drop the connection at a larger response, and ask again for ever
-    (`rd_kafka_recv`, `KafkaProtocol._validate_frame_size`); Java and
-    aiokafka take what comes. librdkafka gives up on zstd when its buffer would be larger (`zstd_buffer_bytes`).
+    librdkafka, kafka-python, franz-go and sarama drop the connection at a larger response, and ask again for ever
+    (`rd_kafka_recv`, `KafkaProtocol._validate_frame_size`, `parseReadSize` in franz-go's `broker.go`,
+    `responseHeader.decode` in sarama); Java, aiokafka, kafkajs and kafka-go take what comes. librdkafka gives up on
+    zstd when its buffer would be larger (`zstd_buffer_bytes`).
     """
     limit, consumer, name = receive_bytes_max(plan), plan.consumer, "receive.message.max.bytes"
     if limit is None:
@@ -179,6 +218,7 @@ def _zstd_bytes(stored: int, decompressed: int) -> int:
 
 
 PRODUCES, BROKER_RECEIVES, STORES, FOLLOWS = "producer", "broker, request", "broker, batch", "follower"
+STORES_FULL = "broker, full batch"
 ANSWERS, FETCHES, DECOMPRESSES = "broker, response", "consumer", "consumer, zstd"
 
 

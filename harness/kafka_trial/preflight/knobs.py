@@ -3,7 +3,9 @@
 Brokers and topics: the defaults of 3.9 to 4.3 are the same (`ServerConfigs`, `ReplicationConfigs`,
 `SocketServerConfigs`, `LogConfig`). Clients: Java (`ProducerConfig`, `ConsumerConfig`), librdkafka 2
 (`rdkafka_conf.c`), kafka-python 3.0 and aiokafka 0.14 (`DEFAULT_CONFIG` and signatures; their names have underscores,
-dots are taken too).
+dots are taken too), franz-go 1.22.3 (`defaultCfg` in `pkg/kgo/config.go`), sarama 1.61.1 (`NewConfig` in `config.go`,
+`sarama.go`), kafkajs 2.2.4 (`src/consumer/index.js`) and kafka-go 0.4.51 (`writer.go`, `reader.go`). Any other client
+is `other`: it has no limits but those that are given.
 """
 
 from __future__ import annotations
@@ -19,9 +21,13 @@ INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 PRODUCER, BROKER, TOPIC, CONSUMER = "producer", "broker", "topic", "consumer"
 JAVA, JAVA_3, LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA = "java", "java-3", "librdkafka", "kafka-python", "aiokafka"
-LIBRARIES: Final = (JAVA, JAVA_3, LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA)
+FRANZ_GO, SARAMA, KAFKAJS, KAFKA_GO, OTHER = "franz-go", "sarama", "kafkajs", "kafka-go", "other"
+LIBRARIES: Final = (JAVA, JAVA_3, LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA, FRANZ_GO, SARAMA, KAFKAJS, KAFKA_GO, OTHER)
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 BROKER_CODECS: Final = ("producer", "uncompressed", *CODECS[1:])
+# Java's names (librdkafka's, where Java has no such limit), by which the arithmetic asks for a setting.
+OF_FETCH, OF_PARTITION, OF_RESPONSE = "fetch.max.bytes", "max.partition.fetch.bytes", "receive.message.max.bytes"
+COMPRESSION, QUEUED = "compression.type", "queue.capacity"
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class Knob:
     """A setting: its name, default and range in its own unit, how many bytes that unit is, and its other names.
 
     A default of None is "not set": the topic then takes the broker's, a client has no limit. A knob with `choices` is a
-    word, not a number.
+    word, not a number. `stands_for` are the names of the settings of Java that it has the place of, where its own name
+    is another.
     """
 
     name: str
@@ -39,6 +46,7 @@ class Knob:
     unit_bytes: int = 1
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    stands_for: tuple[str, ...] = ()
 
 
 _JAVA_PRODUCER = (
@@ -73,6 +81,7 @@ KNOBS: Final[Mapping[tuple[str, str], Sequence[Knob]]] = {
         Knob("message.max.bytes", 1000000, minimum=1000, maximum=1000000000),
         Knob("queue.buffering.max.kbytes", 1048576, minimum=1, unit_bytes=1024),
         Knob("batch.size", 1000000, minimum=1),
+        Knob("batch.num.messages", 10000, minimum=1, maximum=1000000),
         Knob("compression.type", "none", aliases=("compression.codec",), choices=CODECS),
     ),
     (PRODUCER, KAFKA_PYTHON): (
@@ -84,6 +93,29 @@ KNOBS: Final[Mapping[tuple[str, str], Sequence[Knob]]] = {
         Knob("max_request_size", 1048576),
         Knob("max_batch_size", 16384),
         Knob("compression_type", "none", choices=CODECS),
+    ),
+    (PRODUCER, FRANZ_GO): (
+        Knob("ProducerBatchMaxBytes", 1000012, minimum=512, maximum=1 << 30),
+        Knob("MaxBufferedBytes", None, minimum=1, maximum=LONG_MAX),
+        Knob("ProducerBatchCompression", "snappy", choices=CODECS, stands_for=(COMPRESSION,)),
+    ),
+    (PRODUCER, SARAMA): (
+        Knob("Producer.MaxMessageBytes", 1048576, minimum=1),
+        Knob("Producer.Flush.MaxMessages", None, minimum=1),
+        Knob("Producer.Compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),
+    ),
+    (PRODUCER, KAFKAJS): (Knob("compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),),
+    (PRODUCER, KAFKA_GO): (
+        Knob("BatchBytes", 1048576, minimum=1, maximum=LONG_MAX),
+        Knob("BatchSize", 100, minimum=1),
+        Knob("Compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),
+    ),
+    (PRODUCER, OTHER): (
+        Knob("max.request.size", None, minimum=1),
+        Knob("batch.size", None, minimum=1),
+        Knob("batch.num.messages", None, minimum=1),
+        Knob("splits.refused.batches", "no", choices=("yes", "no")),
+        Knob("compression.type", "none", choices=CODECS),
     ),
     (CONSUMER, JAVA): _JAVA_CONSUMER,
     (CONSUMER, JAVA_3): _JAVA_CONSUMER,
@@ -106,6 +138,31 @@ KNOBS: Final[Mapping[tuple[str, str], Sequence[Knob]]] = {
         Knob("max_partition_fetch_bytes", 1048576),
         Knob("max_poll_records", None, minimum=1),
     ),
+    (CONSUMER, FRANZ_GO): (
+        Knob("FetchMaxBytes", 52428800, stands_for=(OF_FETCH,)),
+        Knob("FetchMaxPartitionBytes", 1048576, stands_for=(OF_PARTITION,)),
+        Knob("BrokerMaxReadBytes", 104857600, minimum=1024, maximum=1 << 30, stands_for=(OF_RESPONSE,)),
+    ),
+    (CONSUMER, SARAMA): (
+        Knob("Consumer.Fetch.MaxBytes", 52428800, minimum=1, stands_for=(OF_FETCH,)),
+        Knob("Consumer.Fetch.Default", 1048576, minimum=1, stands_for=(OF_PARTITION,)),
+        Knob("sarama.MaxResponseSize", 104857600, minimum=1, stands_for=(OF_RESPONSE,)),
+        Knob("ChannelBufferSize", 256, stands_for=(QUEUED,)),
+    ),
+    (CONSUMER, KAFKAJS): (
+        Knob("maxBytes", 10485760, stands_for=(OF_FETCH,)),
+        Knob("maxBytesPerPartition", 1048576, stands_for=(OF_PARTITION,)),
+    ),
+    (CONSUMER, KAFKA_GO): (
+        Knob("MaxBytes", 1000000, minimum=1, stands_for=(OF_FETCH, OF_PARTITION)),
+        Knob("QueueCapacity", 100, minimum=1, stands_for=(QUEUED,)),
+    ),
+    (CONSUMER, OTHER): (
+        Knob("fetch.max.bytes", INT_MAX),
+        Knob("max.partition.fetch.bytes", INT_MAX),
+        Knob("receive.message.max.bytes", None, minimum=1),
+        Knob("max.poll.records", None, minimum=1),
+    ),
 }
 
 
@@ -123,25 +180,27 @@ class Settings:
         return f"{self.library}'s" if self.library else "Kafka's"
 
     def knob(self, name: str) -> Knob | None:
-        """Returns the knob of a name, with dots or underscores; None where this library has none of that name."""
-        return next((knob for knob in KNOBS[self.role, self.library] if dotted(knob.name) == dotted(name)), None)
+        """Returns the knob of a name, with dots or underscores, or what stands for it; None where there is none."""
+        knobs = KNOBS[self.role, self.library]
+        return next((knob for knob in knobs if dotted(name) in (dotted(knob.name), *knob.stands_for)), None)
 
     def is_given(self, name: str) -> bool:
         """Whether it was given, or its default counts."""
-        return dotted(name) in self.given
+        knob = self.knob(name)
+        return knob is not None and dotted(knob.name) in self.given
 
     def size_bytes(self, name: str) -> int | None:
         """Returns a setting in bytes (or as the plain number it is); None where there is no such limit."""
         knob = self.knob(name)
         if knob is None:
             return None
-        value = self.given.get(dotted(name), knob.default)
+        value = self.given.get(dotted(knob.name), knob.default)
         return None if value is None else int(value) * knob.unit_bytes
 
     def word(self, name: str) -> str | None:
         """Returns a setting that is a word; None where it is not set."""
         knob = self.knob(name)
-        value = self.given.get(dotted(name), knob.default) if knob else None
+        value = self.given.get(dotted(knob.name), knob.default) if knob else None
         return None if value is None else str(value)
 
 
@@ -182,7 +241,9 @@ def _unknown(role: str, library: str, name: str) -> str:
     of = f"{role} setting of {library}" if library else f"{role} setting"
     text = unknown_name(of, name, [knob.name for knob in KNOBS[role, library]])
     others = [
-        other for (at, other) in KNOBS if at == role and other != library and dotted(name) in known_names(at, other)
+        other
+        for (at, other) in KNOBS
+        if at == role and other not in (library, OTHER) and dotted(name) in known_names(at, other)
     ]
     return text + (f". It is one of {', '.join(others)}: say --{role}-library" if others else "")
 

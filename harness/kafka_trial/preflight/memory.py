@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_trial.preflight.fetches import capped_bytes, fetch_limits, largest_batch_bytes, largest_decompressed_bytes
-from kafka_trial.preflight.knobs import AIOKAFKA, JAVA, KAFKA_PYTHON, LIBRDKAFKA
+from kafka_trial.preflight.knobs import FRANZ_GO, JAVA, KAFKA_PYTHON, LIBRDKAFKA, QUEUED, SARAMA
 from kafka_trial.preflight.plan import Plan
 from kafka_trial.preflight.sizes import counted
 
@@ -46,7 +46,7 @@ def memory_parts(plan: Plan) -> list[Held]:
     decompressed = _decompressed(plan)
     operations = _librdkafka_operations(plan, decompressed or [fetched])
     kept = [*_kept_by_librdkafka(plan), *_kept_by_java(plan, handed_out)]
-    parts = [fetched, *decompressed, *operations, handed_out, *kept]
+    parts = [fetched, *decompressed, *operations, *_queued(plan), handed_out, *kept]
     if plan.claim_check_bytes is not None:
         parts.append(Held("payload from elsewhere", plan.record_bytes_max, "one record in hand"))
     return [part for part in parts if part.size_bytes]
@@ -66,11 +66,12 @@ def _fetched(plan: Plan) -> Held:
     (`fetchablePartitions`, `_fetchable_partitions`, `_get_actions_per_node`): in the end each partition has its own.
     librdkafka's messages point into the response; its queue takes more until it holds
     `queued.max.messages.kbytes` or `queued.min.messages`, and a response of each broker on top
-    (`rd_kafka_toppar_fetch_decide`).
+    (`rd_kafka_toppar_fetch_decide`). franz-go has one fetch of each broker under way or buffered (`FetchMaxBytes` in
+    config.go). Of sarama, kafkajs, kafka-go and others a piece of each partition is counted.
     """
     brokers, capped = plan.leading_brokers, capped_bytes(plan)
     library = plan.consumer.library
-    if library == JAVA:
+    if library in (JAVA, FRANZ_GO):
         return Held("fetched", brokers * capped, f"a response of each of {counted(brokers, 'broker')} × {capped}")
     if library == LIBRDKAFKA:
         if plan.compressed:
@@ -114,7 +115,7 @@ def _decompressed(plan: Plan) -> list[Held]:
     """Returns what is decompressed beside the raw bytes.
 
     librdkafka decompresses whole responses into its queue, kafka-python a batch at a time, and copies it once more
-    (`DefaultRecordBatch._maybe_uncompress`), aiokafka a batch at a time; Java as a stream, record by record.
+    (`DefaultRecordBatch._maybe_uncompress`), the others a batch at a time; Java as a stream, record by record.
     """
     if not plan.compressed:
         return []
@@ -126,9 +127,20 @@ def _decompressed(plan: Plan) -> list[Held]:
         return [Held("decompressed", queued + several, formula)]
     if library == KAFKA_PYTHON:
         return [Held("decompressed", 2 * batch, f"a batch of {batch}, and its copy")]
-    if library == AIOKAFKA:
-        return [Held("decompressed", batch, f"a batch of {batch}")]
-    return [Held("decompressed", plan.kafka_bytes_max, "a record at a time")]
+    if library.startswith(JAVA):
+        return [Held("decompressed", plan.kafka_bytes_max, "a record at a time")]
+    return [Held("decompressed", batch, f"a batch of {batch}")]
+
+
+def _queued(plan: Plan) -> list[Held]:
+    """Returns the records that wait between the client and the application: those of sarama of each partition
+    (`ChannelBufferSize`), those of kafka-go of a reader (`QueueCapacity`)."""
+    knob, most = plan.consumer.knob(QUEUED), plan.consumer.size_bytes(QUEUED) or 0
+    if knob is None:
+        return []
+    each = plan.partitions_per_consumer if plan.consumer.library == SARAMA else 1
+    of_each = f" of each of {counted(each, 'partition')}" if each > 1 else ""
+    return [Held("queued", each * most * plan.kafka_bytes_max, f"{knob.name} {most} × {plan.kafka_bytes_max}{of_each}")]
 
 
 def _handed_out(plan: Plan, fetched_bytes: int) -> Held:
@@ -137,7 +149,7 @@ def _handed_out(plan: Plan, fetched_bytes: int) -> Held:
     Java and kafka-python: `max.poll.records`; aiokafka: all, unless `max_poll_records` is set; librdkafka: one, its
     own message or the copy that bindings of other languages make of it (confluent-kafka's `Message`).
     """
-    if plan.consumer.library == LIBRDKAFKA:
+    if plan.consumer.library == LIBRDKAFKA or plan.consumer.knob("max.poll.records") is None:
         return Held("handed out", plan.kafka_bytes_max, "a record at a time")
     most = plan.consumer.size_bytes("max.poll.records")
     if most is None:

@@ -15,10 +15,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kafka_trial.errors import InputError, none_of, unknown_name
+from kafka_trial.errors import InputError, none_of, reason, shown, unknown_name
 from kafka_trial.preflight import knobs
 from kafka_trial.preflight.batches import divided
-from kafka_trial.preflight.knobs import BROKER, CODECS, CONSUMER, LIBRARIES, LIBRDKAFKA, PRODUCER, TOPIC, Settings
+from kafka_trial.preflight.knobs import (
+    BROKER,
+    CODECS,
+    CONSUMER,
+    FRANZ_GO,
+    LIBRARIES,
+    LIBRDKAFKA,
+    OF_FETCH,
+    OF_RESPONSE,
+    PRODUCER,
+    TOPIC,
+    Settings,
+)
 from kafka_trial.preflight.sizes import DURATIONS, SIZES, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -129,7 +141,7 @@ def read_plan_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"--config {path}", f"cannot be read: {error.strerror}. Check the path") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"--config {path}", f"cannot be read as TOML: {error}") from error
+        raise InputError(f"--config {path}", f"cannot be read as TOML: {reason(error)}") from error
 
 
 def make_plans(words: Mapping[str, Any], *, where: str = "preflight") -> list[Plan]:
@@ -204,26 +216,26 @@ def _read(words: Mapping[str, Any], name: str, read: Callable[[object], T], prob
 
 def _count(given: object) -> int:
     if isinstance(given, bool) or not COUNT.fullmatch(str(given)) or int(str(given)) < 1:
-        raise ValueError(f"{given!r} must be a whole number, 1 or more")
+        raise ValueError(f"{shown(given)} must be a whole number, 1 or more")
     return int(str(given))
 
 
 def _ratio(given: object) -> Fraction:
     text = str(given)
     if isinstance(given, bool) or not re.fullmatch(r"\d+(\.\d+)?", text) or Decimal(text) < 1:
-        raise ValueError(f"{given!r} must be 1 or more: how many times smaller a batch is on the wire, as in 4.5")
+        raise ValueError(f"{shown(given)} must be 1 or more: how many times smaller a batch is on the wire, as in 4.5")
     return Fraction(Decimal(text))
 
 
 def _non_negative(given: object) -> float:
     if isinstance(given, bool) or not re.fullmatch(r"\d+(\.\d+)?", str(given)):
-        raise ValueError(f"{given!r} must be a number, 0 or more")
+        raise ValueError(f"{shown(given)} must be a number, 0 or more")
     return float(str(given))
 
 
 def _empty(given: object) -> int:
     if isinstance(given, bool) or not COUNT.fullmatch(str(given)):
-        raise ValueError(f"{given!r} must be a whole number, 0 or more")
+        raise ValueError(f"{shown(given)} must be a whole number, 0 or more")
     return int(str(given))
 
 
@@ -310,8 +322,13 @@ def _size_problems(sizes: Mapping[str, int | None], ratio: Fraction) -> list[str
 
 
 def _client_problems(settings: Mapping[str, Settings]) -> list[str]:
-    """Returns what librdkafka refuses to start with (`rd_kafka_conf_finalize` in rdkafka_conf.c)."""
+    """Returns what a client refuses to start with: librdkafka (`rd_kafka_conf_finalize` in rdkafka_conf.c), franz-go
+    (`cfg.validate` in config.go)."""
     consumer = settings[CONSUMER]
+    if consumer.library == FRANZ_GO:
+        fetch, read = (consumer.size_bytes(name) or 0 for name in (OF_FETCH, OF_RESPONSE))
+        told = f"franz-go does not start with BrokerMaxReadBytes = {read} below FetchMaxBytes = {fetch}"
+        return [f"consumer: {told}: raise the one or lower the other"] if read < fetch else []
     if consumer.library != LIBRDKAFKA:
         return []
     problems = []

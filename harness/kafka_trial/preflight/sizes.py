@@ -7,6 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from kafka_trial.errors import shown
+
 BYTES: Final = {
     "B": 1,
     **{f"{letter}B": 1000**power for power, letter in enumerate("kMGT", 1)},
@@ -72,8 +74,8 @@ def duration_text(duration_s: float) -> str:
 
 def _number_and_unit(given: object, valid: str) -> tuple[Fraction, str]:
     if isinstance(given, bool):
-        raise ValueError(f"{given!r} is none: write {valid}")
+        raise ValueError(f"{shown(given)} is none: write {valid}")
     match = NUMBER_AND_UNIT.fullmatch(str(given).strip())
     if match is None:
-        raise ValueError(f"{given!r} is none: write {valid}")
+        raise ValueError(f"{shown(given)} is none: write {valid}")
     return Fraction(Decimal(match[1])), match[2]

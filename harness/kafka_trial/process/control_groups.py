@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.errors import UnjudgeableError, reason
 
 PROC = Path("/proc")
 FREEZER = "freezer"  # of v1, the controller of that name has groups of its own
@@ -65,7 +65,7 @@ def control_group_of(pid: int, *, container: str) -> Path:
         groups = {controller: place for _, named, place in joined for controller in named.split(",")}
         mounts = list(_mounts())
     except (OSError, ValueError) as error:
-        raise UnjudgeableError(f"the control group of process {pid} cannot be seen: {error}") from error
+        raise UnjudgeableError(f"the control group of process {pid} cannot be seen: {reason(error)}") from error
     for controller in (FREEZER, ""):  # of the one hierarchy of v2 no controller is named
         place = groups.get(controller, "")
         for known, root, mounted in mounts:

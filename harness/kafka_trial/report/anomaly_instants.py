@@ -33,16 +33,20 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class AnomalyInstants:
-    """The anomalies of a run. Names, weights, partitions and proofs are places in the lists beside.
+    """The anomalies of a run. Names, weights, where, members, partitions and proofs are places in the lists beside.
 
-    `listed` are (name, weight, partition, instant, first instant of its proofs, proofs, sentence): the instant is that
-    of its last proof; both are None where no event proves it; the partition is None where it is not drawn. `counted`
+    `listed` are (name, weight, partition, instant, first instant of its proofs, proofs, sentence, where, members,
+    records), the worst first: the instant is that of its last proof; both are None where no event proves it; the
+    partition is None where it is not drawn. `where` names the partition, drawn or not; `members` are those that the
+    anomaly or its proofs name; `records` first and last offset of each range of records that it is about. `counted`
     are (name, weight, partition, instant, count) of those beyond the list. `proofs` are (event, instant, text), the
     text empty where it was not read.
     """
 
     names: Sequence[str] = ()
     weights: Sequence[str] = ()
+    where: Sequence[str] = ()
+    members: Sequence[str] = ()
     listed: Sequence[tuple[Any, ...]] = ()
     counted: Sequence[tuple[Any, ...]] = ()
     proofs: Sequence[tuple[str, int, str]] = ()
@@ -51,12 +55,14 @@ class AnomalyInstants:
 def read_anomaly_instants(
     folder: RunFolder,
     rows: Sequence[Row],
+    *,
     drawn: Sequence[Place],
+    members: Sequence[str],
     times: Table,
     sources: Sequence[str],
     clock: TimelineClock,
 ) -> AnomalyInstants:
-    """Returns the anomalies (lines of anomalies.jsonl) with their instants.
+    """Returns the anomalies (lines of anomalies.jsonl, in the order in which they are told) with their instants.
 
     `drawn` are the partitions of the timeline; `times` source, seq and time_ns of their events, sorted by the first
     two; `sources` the names of the sources by number.
@@ -64,6 +70,7 @@ def read_anomaly_instants(
     Raises:
         InputError: an event is of a newer schema.
     """
+    order = {id(row): number for number, row in enumerate(rows)}
     rows = _in_turn(rows)
     wanted = list(dict.fromkeys(name for row in rows for name in _events(row)))
     at_ns = _among_rows(wanted, times, sources)
@@ -73,7 +80,9 @@ def read_anomaly_instants(
     places = {place: number for number, place in enumerate(drawn)}
     number_of = {name: number for number, name in enumerate(names)}
     weight_of = {weight: number for number, weight in enumerate(weights)}
-    shown = rows[:LISTED_MAX]
+    shown = sorted(rows[:LISTED_MAX], key=lambda row: order[id(row)])
+    where = list(dict.fromkeys(map(_where, shown)))
+    where_of = {name: number for number, name in enumerate(where)}
     proofs = list(dict.fromkeys(name for row in shown for name in _events(row) if name in at_ns))
     proof_of = {name: number for number, name in enumerate(proofs)}
 
@@ -87,8 +96,17 @@ def read_anomaly_instants(
     return AnomalyInstants(
         names=names,
         weights=weights,
+        where=where,
+        members=[bounded(name, most=40) for name in members],
         listed=[
-            (*placed(row), [proof_of[name] for name in _events(row) if name in proof_of], _message(row))
+            (
+                *placed(row),
+                [proof_of[name] for name in _events(row) if name in proof_of],
+                _message(row),
+                where_of[_where(row)],
+                _members(row, members),
+                _records(row),
+            )
             for row in shown
         ],
         counted=[(*key, count) for key, count in counted.items()],
@@ -111,6 +129,37 @@ def _in_turn(rows: Sequence[Row]) -> list[Row]:
 def _events(row: Row) -> list[str]:
     events = row.get("events")
     return [str(name) for name in events[:PROOFS_MAX]] if isinstance(events, list) else []
+
+
+def _where(row: Row) -> str:
+    if row.get("partition") is None:
+        return "the group"
+    return bounded(f"partition {row['partition']} of {row.get('topic')}", most=80)
+
+
+def _attributes(row: Row) -> Mapping[str, Any]:
+    attributes = row.get("attributes")
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def _members(row: Row, members: Sequence[str]) -> list[int]:
+    """Returns the members that an anomaly names, itself or by the files of its proofs, as places in `members`."""
+    named = {str(value) for value in _attributes(row).values()}
+    named |= {_parts(event)[0].removeprefix("consumer-").rpartition("-")[0] for event in _events(row)}
+    return [number for number, name in enumerate(members) if name in named]
+
+
+def _records(row: Row) -> list[tuple[int, int]]:
+    """Returns the ranges of records that an anomaly is about, by the names of its attributes.
+
+    A committed offset is that of the next record; one that fell from one to another is about the records between.
+    """
+    offsets = {name: value for name, value in _attributes(row).items() if isinstance(value, int)}
+    if {"from", "to"} <= offsets.keys() and row.get("partition") is not None:  # of a group they are epochs
+        return [(offsets["to"], offsets["from"] - 1)]
+    if {"offset", "last_offset"} <= offsets.keys():
+        return [(offsets["offset"], offsets["last_offset"])]
+    return [(value, value) for name, value in offsets.items() if name.endswith("offset") and name != "log_offset"]
 
 
 def _message(row: Row) -> str:

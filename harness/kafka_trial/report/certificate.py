@@ -1,8 +1,9 @@
 """The certificate of a consumer: what was tried on all suites, what came out, and checksums of what it rests on.
 
 `certificate.json` names every trial with its verdict, its faults and their evidence, what was not judged, how to replay
-it, and the SHA-256 of every file of its run folder but those of `cache/`, which can be made again; and the suites that
-were left out, of which it says nothing. `certificate.schema.json` is its JSON Schema. `index.html` shows suites by
+it, when it was and how long it took, the tries of it that only the machine made unknown, and the SHA-256 of every file
+of its run folder but those of `cache/`, which can be made again; and the suites that were left out, of which it says
+nothing. `certificate.schema.json` is its JSON Schema. `index.html` shows suites by
 Kafka versions.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +21,25 @@ import orjson
 from kafka_trial.errors import PASS, UNKNOWN, InputError, worst
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import page_of
+from kafka_trial.verdict.collect import own_events
 
 CERTIFICATE, PAGE = "certificate.json", "index.html"
-CERTIFICATE_SCHEMA = 2  # 1: told of no suite that it was left out
+CERTIFICATE_SCHEMA = 3  # 1: told of no suite that it was left out; 2: named none of the consumer's files
 REMADE = "cache"  # of a run folder: made again from the history
 WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}
 OF_VERDICT = ("violations", "tolerated", "not_judged", "faults", "reasons")
+SINCE_SCHEMA_3 = ("notes", "began", "lasted_s", "earlier")  # what is said of a trial
 Cell = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class CertifiedTrial:
     """One trial: scenario, Kafka version and seed; what its verdict.json says; `run`: its folder, relative to the
-    certificate; `files`: the SHA-256 of each of its files, by the place inside that folder."""
+    certificate; `files`: the SHA-256 of each of its files, by the place inside that folder.
+
+    `began`: when it did (UTC, ISO 8601; "" unknown), and `lasted_s`. `earlier`: its tries before, which only the
+    machine made unknown: for each its `run` and its `reasons`.
+    """
 
     scenario: str
     kafka: str
@@ -47,20 +55,29 @@ class CertifiedTrial:
     run: str
     replay: str
     files: Mapping[str, str]
+    notes: Sequence[str] = ()
+    began: str = ""
+    lasted_s: float | None = None
+    earlier: Sequence[Mapping[str, Any]] = ()
 
     @property
     def cell(self) -> Cell:
         """What it is a trial of."""
         return self.scenario, self.kafka, self.seed
 
+    @property
+    def tries(self) -> int:
+        """How often it was played until it had its verdict."""
+        return len(self.earlier) + 1
+
 
 @dataclass(frozen=True)
 class Certificate:
     """All trials of one consumer: those of `suites` on each of `kafka` (versions), once for each of `seeds`.
 
-    `consumer`: its name, digest, command, claim and, of an image, name and id. `harness_digest` is of the harness that
-    tried and judged it. `left_out`: why each suite that there is beside them is not asked for. `budget_s`: the time
-    that it was to take.
+    `consumer`: its name, digest, the digests of its files, command, claim and, of an image, name and id.
+    `harness_digest` is of the harness that tried and judged it. `left_out`: why each suite that there is beside them is
+    not asked for. `budget_s`: the time that it was to take. `schema`: of the file that it was read from.
     """
 
     consumer: Mapping[str, Any]
@@ -72,6 +89,7 @@ class Certificate:
     left_out: Mapping[str, str] = field(default_factory=dict)
     budget_s: float | None = None
     trials: Mapping[Cell, CertifiedTrial] = field(default_factory=dict)
+    schema: int = CERTIFICATE_SCHEMA
 
     @property
     def cells(self) -> list[Cell]:
@@ -82,6 +100,22 @@ class Certificate:
     def missing(self) -> list[Cell]:
         """What has not been tried."""
         return [cell for cell in self.cells if cell not in self.trials]
+
+    @property
+    def tried_again(self) -> list[CertifiedTrial]:
+        """The trials that took several tries, because only the machine had made them unknown."""
+        return [self.trials[cell] for cell in self.cells if cell in self.trials and self.trials[cell].earlier]
+
+    @property
+    def suites_tried(self) -> str:
+        """Says on how many of all suites the consumer was tried."""
+        tried = {trial.scenario for trial in self.trials.values()}
+        return f"{len(tried)} of {len(self.suites) + len(self.left_out)} suites"
+
+    @property
+    def when(self) -> str:
+        """Says from when to when it was tried, and how long its trials took together; "" where nothing tells it."""
+        return times_in_words([(trial.began, trial.lasted_s) for trial in self.trials.values()])
 
     @property
     def exit(self) -> int:
@@ -107,17 +141,23 @@ class Certificate:
             if (count := sum(trial.verdict == word for trial in self.trials.values()))
         ]
         counts += [f"{len(self.missing)} not tried"] if self.missing else []
+        counts += [f"{len(again)} tried again"] if (again := self.tried_again) else []
         versions = ", ".join(self.kafka)
         few = f"only {len(self.suites)} of {len(self.suites) + len(self.left_out)} suites, " if self.left_out else ""
         return f"{self.consumer['name']} on Kafka {versions}, {few}{len(self.cells)} trials: {', '.join(counts)}"
 
     @property
-    def covers(self) -> str:
-        """Says of which suites it is a verdict, and which were left out, and why."""
+    def left_out_by_reason(self) -> dict[str, list[str]]:
+        """The suites that are not asked for, by why they are not."""
         because: dict[str, list[str]] = {}
         for suite, reason in self.left_out.items():
             because.setdefault(reason, []).append(suite)
-        left_out = [f"{', '.join(suites)} ({reason})" for reason, suites in because.items()]
+        return because
+
+    @property
+    def covers(self) -> str:
+        """Says of which suites it is a verdict, and which were left out, and why."""
+        left_out = [f"{', '.join(suites)} ({reason})" for reason, suites in self.left_out_by_reason.items()]
         return f"covers {', '.join(self.suites)}; left out: {'; '.join(left_out) or 'none'}"
 
 
@@ -141,7 +181,17 @@ def write_certificate(certificate: Certificate, folder: Path) -> None:
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     _write(folder / CERTIFICATE, orjson.dumps(table, option=options))
-    _write(folder / PAGE, page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE).encode())
+    page = page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE, about=_about)
+    _write(folder / PAGE, page.encode())
+
+
+def _about(certificate: Certificate, trial: CertifiedTrial | None, seed: int) -> str:
+    """Returns what stands beside a verdict in the table: its seed where there are several, how long, how often."""
+    told = [f"seed {seed}"] if len(certificate.seeds) > 1 else []
+    if trial is not None:
+        told += [duration_in_words(trial.lasted_s)] if trial.lasted_s else []
+        told += [f"{trial.tries} tries"] if trial.earlier else []
+    return ", ".join(told)
 
 
 def read_certificate(file: Path) -> Certificate:
@@ -167,6 +217,7 @@ def read_certificate(file: Path) -> Certificate:
             left_out={row["suite"]: row["because"] for row in table.get("left_out", ())},
             budget_s=table.get("budget_s"),
             trials={one.cell: one for one in trials},
+            schema=table["schema"],
         )
         holds = (table["verdict"], table["exit"]) == (
             certificate.verdict,
@@ -179,14 +230,17 @@ def read_certificate(file: Path) -> Certificate:
     return certificate
 
 
-def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> CertifiedTrial:
-    """Returns what a certificate says of a judged trial.
+def certified(
+    folder: RunFolder, *, cell: Cell, run: str, replay: str, earlier: Sequence[Mapping[str, Any]] = ()
+) -> CertifiedTrial:
+    """Returns what a certificate says of a judged trial; `earlier`: its tries before, as in `CertifiedTrial`.
 
     Raises:
         InputError: a file of the run folder is missing or damaged.
     """
     verdict, metadata = folder.read_json("verdict.json"), folder.read_json("run.json")
     scenario, kafka, seed = cell
+    began, lasted_s = trial_times(folder)
     return CertifiedTrial(
         scenario=scenario,
         kafka=kafka,
@@ -198,7 +252,48 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
         run=run,
         replay=replay,
         files=file_digests(folder.path),
+        notes=list(verdict.get("notes", ())),
+        began=began,
+        lasted_s=lasted_s,
+        earlier=list(earlier),
     )
+
+
+def trial_times(folder: RunFolder) -> tuple[str, float | None]:
+    """Returns when a trial began (UTC, ISO 8601; "" unknown), and how long it took in seconds, by its own events."""
+    events = [event for event in own_events(folder) if event.source == "run"]
+    began_ns = next((event.time_ns for event in events if event.kind == "phase"), None)
+    if began_ns is None:
+        return "", None
+    clocks = [
+        (abs(event.time_ns - began_ns), event.details["wall_ns"] + began_ns - event.time_ns)
+        for event in events
+        if event.kind == "clock" and isinstance(event.details.get("wall_ns"), int)
+    ]
+    lasted_s = round((max(event.time_ns for event in events) - began_ns) / 1e9, 1)
+    if not clocks:
+        return "", lasted_s
+    began = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=min(clocks)[1] // 10**9)
+    return began.strftime("%Y-%m-%dT%H:%M:%SZ"), lasted_s
+
+
+def times_in_words(times: Iterable[tuple[str, float | None]]) -> str:
+    """Returns from when to when trials went on, by when each began and how long it took, and how long all took."""
+    known = [(datetime.fromisoformat(began), lasted_s or 0.0) for began, lasted_s in times if began]
+    if not known:
+        return ""
+    first, last = min(known)[0], max(began + timedelta(seconds=lasted_s) for began, lasted_s in known)
+    until = last.strftime("%H:%M" if last.date() == first.date() else "%Y-%m-%d %H:%M")
+    took = duration_in_words(sum(lasted_s for _, lasted_s in known))
+    return f"{first:%Y-%m-%d %H:%M} to {until} UTC; {len(known)} trial{'s' * (len(known) > 1)} took {took}"
+
+
+def duration_in_words(seconds: float) -> str:
+    """Returns a length of time: "48 s", "12 min", "2 h 5 min"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def versions_of(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
+from kafka_trial.report.certificate import duration_in_words, times_in_words
 from kafka_trial.report.html import page_of
 from kafka_trial.report.row_files import rows_in
+from kafka_trial.verdict.verdict_input import NOT_REACHED
 
-NOT_REACHED = "not reached"
 NOT_TRIED = "not tried"
-ROWS, PAGE, TEXT = "cuts.jsonl", "cuts.html", "cuts.txt"
+ROWS, PAGE, TEXT, CONSUMERS = "cuts.jsonl", "cuts.html", "cuts.txt", "cuts-consumers.json"
 MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown", NOT_REACHED: "-", NOT_TRIED: "."}
 
 
@@ -20,7 +21,8 @@ MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown"
 class CutRow:
     """One cell that was tried. `verdict` may be `not reached`; `told` is the fault's evidence, or what left it open.
 
-    `run`: where its run folder is, relative to the rows; empty where it passed, for then it is not kept.
+    `run`: where its run folder is, relative to the rows; empty where it passed, for then it is not kept. `began` (UTC,
+    ISO 8601; "" unknown) and `lasted_s` are of its trial.
     """
 
     api: str
@@ -37,6 +39,8 @@ class CutRow:
     seed: int
     versions: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
+    began: str = ""
+    lasted_s: float | None = None
 
     @property
     def cell(self) -> tuple[str, str, str]:
@@ -78,6 +82,30 @@ class Matrix:
         return UNKNOWN if self.count("unknown") or self.count(NOT_TRIED) or not self.count("pass") else PASS
 
     @property
+    def when(self) -> str:
+        """Says from when to when it was tried, and how long its trials took; "" where nothing tells it."""
+        return times_in_words([(row.began, row.lasted_s) for row in self._shown])
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of what was tried."""
+        return sorted({row.seed for row in self._shown})
+
+    @property
+    def harness(self) -> list[str]:
+        """The versions of kafka-trial that tried it."""
+        return sorted({version for row in self._shown if (version := row.versions.get("kafka_trial"))})
+
+    @property
+    def not_tried(self) -> list[tuple[str, str, str]]:
+        """Its cells that nobody has tried yet."""
+        return [cell for cell in self.cells if cell not in self.rows]
+
+    @property
+    def _shown(self) -> list[CutRow]:
+        return [self.rows[cell] for cell in self.cells if cell in self.rows]
+
+    @property
     def table(self) -> list[tuple[str, str, list[tuple[str, CutRow | None]]]]:
         """Its lines: API, place, and for each action the word and the row."""
         lines = []
@@ -101,13 +129,13 @@ class Matrix:
 
 def matrix_text(matrix: Matrix) -> str:
     """Returns the matrix for a terminal, then every cell that did not pass with what was found there."""
-    lines = [matrix.in_words, ""]
+    lines = [matrix.in_words, *([f"tried {matrix.when}"] if matrix.when else []), ""]
     lines.append(f"{'':24}{'':10}" + "".join(f"{action:>9}" for action in matrix.actions))
     before = ""
     for api, where, words in matrix.table:
         lines.append(f"{api if api != before else '':24}{where:10}" + "".join(f"{MARKS[word]:>9}" for word, _ in words))
         before = api
-    lines.append("")
+    lines += ["", *_legend(matrix)]
     for cell in matrix.cells:
         row = matrix.rows.get(cell)
         if row is not None and row.verdict != "pass":
@@ -116,7 +144,13 @@ def matrix_text(matrix: Matrix) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _legend(matrix: Matrix) -> list[str]:
+    """Returns what the marks in its table mean, as far as they are there."""
+    marks = [f"{MARKS[word]} {word}" for word in (NOT_REACHED, NOT_TRIED) if matrix.count(word)]
+    return [", ".join(marks), ""] if marks else []
+
+
 def write_matrix(matrix: Matrix, folder: Path) -> None:
     """Writes the page and the text beside the rows."""
     (folder / TEXT).write_text(matrix_text(matrix))
-    (folder / PAGE).write_text(page_of("cuts.html.j2", matrix=matrix, marks=MARKS))
+    (folder / PAGE).write_text(page_of("cuts.html.j2", matrix=matrix, duration=duration_in_words))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_trial.history.event import Event
+from kafka_trial.invariants.invariant import find_invariant
 
 TEXT_MAX = 200
 ENTRIES_MAX = 8
@@ -50,10 +51,42 @@ def reading_in_words(counts: Mapping[str, Any]) -> str:
     return f"lines were read within {worst} ms (median {median} ms, worst {worst} ms)"
 
 
+def count_in_words(anomaly: str, count: int, counts: Mapping[str, Any]) -> str:
+    """Returns how often an anomaly was found, by the counts of a verdict: "585 of 12,459 records (4.7 %)".
+
+    The whole is told where each finding is one of it (`share_of` of the invariant) and it was counted.
+    """
+    known = find_invariant(anomaly)
+    wholes = ((name, counts.get(name)) for name in (known.share_of if known else ()))
+    for name, whole in wholes:
+        if isinstance(whole, int) and whole:
+            return f"{count:,} of {whole:,} {name} ({_percent(count, whole)})" if count <= whole else f"{count:,}"
+    return f"{count:,}"
+
+
+def _percent(count: int, whole: int) -> str:
+    tenths = round(count * 1000 / whole)
+    if count and not tenths:
+        return "less than 0.1 %"
+    return f"{min(tenths, 999) / 10 if count < whole else 100:g} %"
+
+
 def _record(event: Event) -> str:
     outcome = f": {event.outcome}" if event.outcome else ""
     key = f", key {bounded(event.key, most=40)}" if event.key is not None else ""
     return f"{event.kind} offset {event.offset}{key}{outcome}"
+
+
+def _send(event: Event) -> str:
+    said = {"invoke": "sends", "ok": "send acknowledged:", "fail": "send refused:", "info": "send without an answer:"}
+    record = f"record {bounded(event.id, most=40)}" if event.id is not None else "a record"
+    place = f" at offset {event.offset} of partition {event.partition}" if event.offset is not None else ""
+    key = f", key {bounded(event.key, most=40)}" if event.key is not None else ""
+    return f"{said.get(event.outcome or '', 'send of')} {record}{key}{place}{_message(event)}"
+
+
+def _in_the_log(event: Event) -> str:
+    return f"the log holds record {bounded(event.id, most=40)} at offset {event.offset}"
 
 
 def _partitions(event: Event) -> str:
@@ -128,10 +161,16 @@ def _plain(event: Event) -> str:
 
 def _positions(event: Event) -> str:
     return _listed(
-        f"{entry.get('partition')} at {entry.get('committed_offset', entry.get('offset'))}"
+        f"{entry.get('partition')}{_at(entry)}"
         + (f" ({bounded(entry['error'], most=24)})" if entry.get("error") else "")
         for entry in _entries(event)
     )
+
+
+def _at(entry: Mapping[str, Any]) -> str:
+    """Returns the position of an entry; an assignment has none."""
+    position = entry.get("committed_offset", entry.get("offset"))
+    return "" if position is None else f" at {position}"
 
 
 def _listed(parts: Iterable[object]) -> str:
@@ -155,6 +194,8 @@ def _message(event: Event) -> str:
 
 
 TELLERS: dict[str, Callable[[Event], str]] = {
+    "send": _send,
+    "record": _in_the_log,
     "delivered": _record,
     "processed": _record,
     "effect": _record,

@@ -12,7 +12,7 @@ import heapq
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafka_trial.history.event import Event
 from kafka_trial.judge.line_index import LineIndex, Stretch
@@ -49,7 +49,7 @@ QUIET_REQUESTS = frozenset({"FETCH", "LIST_OFFSETS", "METADATA", "API_VERSIONS",
 
 @dataclass(frozen=True)
 class Row:
-    """One event of an excerpt; `at_s` is seconds after the first event of the history."""
+    """One event of an excerpt; `at_s` is seconds since the start of the trial."""
 
     at_s: float
     who: str
@@ -66,15 +66,20 @@ class Wanted:
     events: tuple[str, ...]
 
 
-def excerpts(lines: LineIndex, wanted: Sequence[Wanted], *, around: int = AROUND) -> list[list[Row]]:
-    """Returns for each wanted anomaly the events around its proofs, in order of time."""
+def excerpts(
+    lines: LineIndex,
+    wanted: Sequence[Wanted],
+    *,
+    start_ns: int,
+    around: int = AROUND,
+    marks_max: int = MARKS_MAX,
+) -> list[list[Row]]:
+    """Returns for each wanted anomaly the events around its proofs, in order of time, which counts from `start_ns`."""
+    wanted = [replace(one, events=one.events[:marks_max]) for one in wanted]
     marks = _find(lines.stretches, wanted)
-    began_ns = min((stretch.first_ns for stretch in lines.stretches), default=0)
-    windows = [
-        _Window(one, [marks[name] for name in one.events[:MARKS_MAX] if name in marks], around) for one in wanted
-    ]
+    windows = [_Window(one, [marks[name] for name in one.events if name in marks], around) for one in wanted]
     _fill(windows, lines)
-    return [window.rows(began_ns) for window in windows]
+    return [window.rows(start_ns) for window in windows]
 
 
 def _fill(windows: Sequence[_Window], lines: LineIndex) -> None:
@@ -130,13 +135,13 @@ class _Window:
 
     def may_take_from(self, stretch: Stretch) -> bool:
         """Tells whether a stretch may hold an event that is nearer to a mark than one that is kept."""
-        return any(
+        return self.around > 0 and any(
             (stretch.first_ns <= mark[0] and (len(before) < self.around or stretch.last_ns >= before[0].order[0]))
             or (stretch.last_ns >= mark[0] and (len(after) < self.around or stretch.first_ns <= after[0].order[0]))
             for mark, before, after in self._near
         )
 
-    def rows(self, began_ns: int) -> list[Row]:
+    def rows(self, start_ns: int) -> list[Row]:
         marked = {mark.name for mark in self.marks}
         events = {mark.name: mark for mark in self.marks}
         partition = self.wanted.slice[1] if self.wanted.slice else None
@@ -144,7 +149,7 @@ class _Window:
             events.update({entry.event.name: entry.event for entry in (*before, *after)})
         return [
             Row(
-                at_s=round((event.time_ns - began_ns) / 1e9, 3),
+                at_s=round((event.time_ns - start_ns) / 1e9, 3),
                 who=who(event),
                 name=event.name,
                 text=in_words(event, partition=partition),
@@ -175,7 +180,7 @@ def _keep(heap: list[_Entry], entry: _Entry, most: int) -> None:
 
 def _find(stretches: Iterable[Stretch], wanted: Sequence[Wanted]) -> dict[str, Event]:
     """Returns the events asked for, by name."""
-    names = {name for one in wanted for name in one.events[:MARKS_MAX]}
+    names = {name for one in wanted for name in one.events}
     numbers: dict[str, set[int]] = defaultdict(set)
     for source, _, number in (name.rpartition("#") for name in names):
         if number.isdecimal():

@@ -8,6 +8,7 @@ lab.calibration --page` makes it of the rows in `reports/`, with the page: the n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.verdict.collect import FAILURE_HELP
 from kafka_trial.verdict.decide import breaks
 
-PAGE = "docs/anomalies.md"
 # What a count means where it is not the number of all there were.
 COUNTED = {
     "commit-ahead": "once for each position, however many records below it were not done and however often it was "
@@ -58,6 +58,30 @@ def page() -> str:
     ordered = sorted(list_invariants(), key=lambda one: (one.severity, one.name))
     sections = [*map(section, ordered), *map(failure_section, FAILURE_HELP), undecided_section()]
     return "\n\n".join([HEAD.rstrip(), *sections]) + "\n"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One anomaly, or plain failure of a process, as a page explains it: paragraphs of Markdown's plainest kind."""
+
+    name: str
+    summary: str
+    paragraphs: tuple[str, ...]
+    cause: str
+    remedy: str
+
+
+def explanations() -> list[Explanation]:
+    """Returns what is known of every anomaly and every plain failure, by name."""
+    known = [
+        Explanation(one.name, one.summary, tuple(one.definition.split("\n\n")), one.cause, one.remedy)
+        for one in list_invariants()
+    ]
+    failures = [
+        Explanation(name, definition.partition(". ")[0].removesuffix("."), (definition,), cause, remedy)
+        for name, (definition, cause, remedy) in FAILURE_HELP.items()
+    ]
+    return sorted([*known, *failures], key=lambda one: one.name)
 
 
 def undecided_section() -> str:

@@ -8,26 +8,28 @@ script draws the timeline (`timeline.py`); without it a table and the curves of 
 from __future__ import annotations
 
 from base64 import b64encode
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.report.event_text import reading_in_words
-from kafka_trial.report.explain import PAGE
+from kafka_trial.report.anomaly_instants import AnomalyInstants
+from kafka_trial.report.event_text import count_in_words, reading_in_words
+from kafka_trial.report.explain import explanations
 from kafka_trial.report.lag_series import HEIGHT, WIDTH, Lag, path_of
 from kafka_trial.report.partition_timeline import PartitionTimeline
-from kafka_trial.report.report_data import Report, read_report
+from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report
 from kafka_trial.report.text import claim_in_words, text_of
 from kafka_trial.report.timeline import Timeline, read_timeline
-from kafka_trial.verdict.collect import FAILURE_HELP
 
 OWNERS_MAX = 20  # of one partition in the table
+LISTED_MAX = 100  # anomalies that are listed without a script
+WEIGHT_WORDS = {"ground": "not the consumer’s fault"}
 TEMPLATES = Path(__file__).parent / "templates"
 # What would end the block or begin another, as JSON has it: consumers write the strings.
 NEVER_IN_SCRIPT = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -44,6 +46,7 @@ def html_of(report: Report, timeline: Timeline | None = None) -> str:
             verdict=report.verdict,
             timeline=timeline,
             partitions=[] if timeline is None else [_partition_row(timeline, one) for one in timeline.partitions],
+            listed=[] if timeline is None else _anomaly_rows(timeline.anomalies),
             data=None if timeline is None else in_script(_for_script(timeline)),
             style=style,
             script=script,
@@ -68,19 +71,28 @@ def _partition_row(timeline: Timeline, one: PartitionTimeline) -> dict[str, Any]
     }
 
 
+def _anomaly_rows(anomalies: AnomalyInstants) -> list[dict[str, Any]]:
+    """Returns the first anomalies of the list, for readers without a script."""
+    return [
+        {
+            "anomaly": anomalies.names[name],
+            "weight": anomalies.weights[weight],
+            "at_s": None if at_ms is None else at_ms / 1000,
+            "sentence": sentence,
+            "proofs": [anomalies.proofs[number][0] for number in proofs],
+        }
+        for name, weight, _, at_ms, _, proofs, sentence, *_ in anomalies.listed[:LISTED_MAX]
+    ]
+
+
 def in_script(value: Any) -> str:
     """Returns plain data as JSON for a script block: no string in it can end the block, whatever a consumer wrote."""
     return orjson.dumps(value).decode().translate(NEVER_IN_SCRIPT)
 
 
 def _for_script(timeline: Timeline) -> dict[str, Any]:
-    return {"timeline": timeline, "advice": [_advice().get(name) for name in timeline.anomalies.names]}
-
-
-def _advice() -> dict[str, tuple[str, str]]:
-    """Returns what usually causes each anomaly, or plain failure of a process, and what to change."""
-    failures = {name: (cause, remedy) for name, (_, cause, remedy) in FAILURE_HELP.items()}
-    return failures | {one.name: (one.cause, one.remedy) for one in list_invariants()}
+    advice = {one.name: (one.cause, one.remedy) for one in explanations()}
+    return {"timeline": timeline, "advice": [advice.get(name) for name in timeline.anomalies.names]}
 
 
 def _inline(name: str) -> str:
@@ -97,14 +109,30 @@ def _drawn(report: Report) -> dict[str, Any]:
     length_s = max((at_s for lag in report.lag for at_s, _ in (*lag.committed, *lag.handled)), default=0.0)
     return {
         "claim": claim_in_words(report.verdict["claim"]),
-        "advice": _advice(),
-        "page": PAGE,
+        "known": {one.name: one for one in explanations()},
+        "seen": _seen(report),
+        "words": WEIGHT_WORDS,
+        "counted": partial(count_in_words, counts=report.verdict["counts"]),
+        "not_judged": not_judged_by_reason(report.verdict),
         "reading": reading_in_words(report.verdict["counts"]),
         "charts": [_chart(lag, length_s) for lag in report.lag],
         "length_s": length_s,
         "width": WIDTH,
         "height": HEIGHT,
     }
+
+
+def _seen(report: Report) -> set[str]:
+    """Returns the names of what was found, or left undecided."""
+    verdict = report.verdict
+    named = {str(row["anomaly"]) for key in ("violations", "tolerated") for row in verdict[key]}
+    return named | {excerpt.anomaly for excerpt in report.excerpts}
+
+
+def _ticks(text: str) -> Markup:
+    """Returns text of ours with what stands in backticks as code; all of it is escaped."""
+    parts = enumerate(text.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in parts)
 
 
 def _chart(lag: Lag, length_s: float) -> dict[str, Any]:
@@ -119,13 +147,15 @@ def _chart(lag: Lag, length_s: float) -> dict[str, Any]:
 
 @cache
 def _pages() -> Environment:
-    return Environment(
+    pages = Environment(
         loader=PackageLoader("kafka_trial.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    pages.filters["ticks"] = _ticks
+    return pages
 
 
 def page_of(template: str, **shown: Any) -> str:
@@ -141,7 +171,7 @@ def write_reports(folder: RunFolder) -> None:
     """
     report = read_report(folder)
     _write(folder.path / "report.txt", text_of(report) + "\n")
-    _write(folder.path / "report.html", html_of(report, read_timeline(folder)) + "\n")
+    _write(folder.path / "report.html", html_of(report, read_timeline(folder, report.verdict)) + "\n")
     folder.write_json("report.json", orjson.loads(orjson.dumps(report)))  # `asdict` copies every point of every curve
 
 

@@ -27,7 +27,8 @@ Point = tuple[float, int]
 
 @dataclass(frozen=True)
 class Lag:
-    """The lag of one partition: records after the committed offset, and records not yet handled; times in seconds."""
+    """The lag of one partition: records after the committed offset, and records not yet handled; times in seconds since
+    the start of the trial."""
 
     topic: str
     partition: int
@@ -63,8 +64,9 @@ def read_series(folder: RunFolder) -> dict[tuple[str, int], Series]:
     return found
 
 
-def read_lag(folder: RunFolder, gaps: list[str]) -> tuple[Lag, ...]:
-    """Returns the lag series of the partitions with the highest peaks; says in `gaps` what cannot be read."""
+def read_lag(folder: RunFolder, gaps: list[str], *, start_ns: int) -> tuple[Lag, ...]:
+    """Returns the lag series of the partitions with the highest peaks, over the time since `start_ns`; says in `gaps`
+    what cannot be read."""
     path = folder.path / "series.parquet"
     if not path.exists():
         return ()
@@ -77,7 +79,7 @@ def read_lag(folder: RunFolder, gaps: list[str]) -> tuple[Lag, ...]:
     if missing:
         gaps.append(f"series.parquet lacks the columns {', '.join(missing)}: written by another version")
         return ()
-    lags = sorted(_lags(table.to_pylist()), key=lambda lag: (-lag.peak, lag.topic, lag.partition))
+    lags = sorted(_lags(table.to_pylist(), start_ns), key=lambda lag: (-lag.peak, lag.topic, lag.partition))
     return tuple(sorted(lags[:PARTITIONS_MAX], key=lambda lag: (lag.topic, lag.partition)))
 
 
@@ -91,19 +93,18 @@ def path_of(points: Sequence[Point], *, length_s: float, peak: int) -> str:
     return head + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
 
 
-def _lags(rows: Iterable[Mapping[str, Any]]) -> Iterable[Lag]:
+def _lags(rows: Iterable[Mapping[str, Any]], start_ns: int) -> Iterable[Lag]:
     slices: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         slices.setdefault((str(row.get("topic") or ""), int(row["partition"])), []).append(row)
-    began_ns = min((int(row["time_ns"]) for part in slices.values() for row in part), default=0)
     for (topic, partition), part in slices.items():
         part.sort(key=lambda row: row["time_ns"])
-        committed, handled = (_points(part, name, began_ns) for name in ("committed_lag", "handled_lag"))
+        committed, handled = (_points(part, name, start_ns) for name in ("committed_lag", "handled_lag"))
         yield Lag(topic, partition, committed, handled)
 
 
-def _points(rows: Sequence[Mapping[str, Any]], name: str, began_ns: int) -> tuple[Point, ...]:
-    points = [(round((row["time_ns"] - began_ns) / 1e9, 3), int(row[name])) for row in rows if row[name] is not None]
+def _points(rows: Sequence[Mapping[str, Any]], name: str, start_ns: int) -> tuple[Point, ...]:
+    points = [(round((row["time_ns"] - start_ns) / 1e9, 3), int(row[name])) for row in rows if row[name] is not None]
     return _thinned(points)
 
 

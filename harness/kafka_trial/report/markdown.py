@@ -33,13 +33,21 @@ def certificate_summary(certificate: Certificate, folder: Path, *, page: str) ->
     """Returns the summary of a certificate; `page` is the name of its page in `folder`."""
     results = list(certificate_results(certificate, folder).values())
     name = bounded(certificate.consumer["name"])
-    return summary(results, not_tried=[(name, cell) for cell in certificate.missing], page=str(folder / page))
+    not_tried = [(name, cell) for cell in certificate.missing]
+    return summary(results, not_tried=not_tried, page=str(folder / page), suites=certificate.suites_tried)
 
 
-def summary(results: Sequence[TrialResult], *, not_tried: Sequence[tuple[str, Cell]] = (), page: str = "") -> str:
+def summary(
+    results: Sequence[TrialResult],
+    *,
+    not_tried: Sequence[tuple[str, Cell]] = (),
+    page: str = "",
+    suites: str = "",
+) -> str:
     """Returns a summary of trials: the verdict of all, suites by versions, why it is no pass, what was not judged.
 
-    `not_tried`: those that are missing, each with its consumer. `page`: where their reports are.
+    `not_tried`: those that are missing, each with its consumer. `page`: where their reports are. `suites`: how many of
+    all suites were tried, in words.
     """
     words = Counter([*(one.verdict for one in results), *([NOT_TRIED] * len(not_tried))])
     verdict = next(word for word in ("fail", "unknown", NOT_TRIED, "pass") if word in words)
@@ -47,13 +55,14 @@ def summary(results: Sequence[TrialResult], *, not_tried: Sequence[tuple[str, Ce
     lines = [
         f"## Kafka Trial: {'UNKNOWN' if verdict == NOT_TRIED else verdict.upper()}",
         "",
-        f"{words.total()} trial{'s' * (words.total() > 1)}: {told}",
+        f"{f'{suites}, ' if suites else ''}{words.total()} trial{'s' * (words.total() > 1)}: {told}",
     ]
     lines += ["", f"Reports: {text(page, most=len(page))}"] if page else []
     lines += _tables(results, not_tried)
     worst_first = sorted(results, key=lambda one: one.severity)
     for word, title in (("fail", "Violations"), ("unknown", "Why unknown")):
         lines += _section(title, [one for one in worst_first if one.verdict == word], _findings)
+    lines += _section("Tried again", [one for one in worst_first if one.earlier], _earlier)
     lines += _section("Not judged", not_judged_by_reason(row for one in results for row in one.not_judged), _not_judged)
     return _cut(lines)
 
@@ -98,14 +107,22 @@ def _verdicts(words: Sequence[str]) -> str:
 
 
 def _findings(result: TrialResult) -> Iterator[str]:
-    who = f"{text(result.consumer)} on {text(result.scenario)}, Kafka {text(result.kafka)}, seed {text(result.seed)}"
     findings = result.findings or [result.headline]
-    yield f"- {who}: {text(findings[0])}"
+    yield f"- {_who(result)}: {text(findings[0])}"
     yield from (f"  - also {text(finding)}" for finding in findings[1:FINDINGS_MAX])
     if findings[FINDINGS_MAX:]:
         yield f"  - and {len(findings) - FINDINGS_MAX} more"
     yield f"  - replay: {text(result.replay, most=len(result.replay))}"
     yield f"  - report: {text(result.report, most=len(result.report))}"
+
+
+def _who(result: TrialResult) -> str:
+    return f"{text(result.consumer)} on {text(result.scenario)}, Kafka {text(result.kafka)}, seed {text(result.seed)}"
+
+
+def _earlier(result: TrialResult) -> Iterator[str]:
+    yield f"- {_who(result)}: {text(result.verdict)} in {len(result.earlier) + 1} tries; the machine made unknown:"
+    yield from (f"  - {text(one, most=len(one))}" for one in result.earlier)
 
 
 def _not_judged(row: tuple[str, list[str]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,10 @@ from kafka_trial.judge.cache import line_index
 from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.lag_series import Lag, read_lag
+from kafka_trial.report.member_logs import MemberLog, read_member_logs
+from kafka_trial.report.run_metadata import RunMetadata, read_run_metadata, start_ns
 from kafka_trial.verdict.collect import own_events
-from kafka_trial.verdict.decide import severity
+from kafka_trial.verdict.decide import EVENTS_MAX, severity
 
 REPORT_SCHEMA = 1
 EXAMPLES_PER_ANOMALY = 2
@@ -45,7 +48,10 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Report:
-    """One judged trial. `verdict` is verdict.json as it stands; `rebuilt` why the cluster is not the one before."""
+    """One judged trial. `verdict` is verdict.json as it stands; `rebuilt` why the cluster is not the one before.
+
+    All instants are seconds since what `metadata.base` says.
+    """
 
     schema: int
     consumer: str
@@ -54,6 +60,7 @@ class Report:
     kafka_version: str
     seed: str
     rebuilt: str
+    metadata: RunMetadata
     replay: str
     headline: str
     worst: str
@@ -61,11 +68,13 @@ class Report:
     phases: tuple[tuple[str, float], ...]
     excerpts: tuple[Excerpt, ...]
     lag: tuple[Lag, ...]
+    logs: tuple[MemberLog, ...]
     gaps: tuple[str, ...]
+    printed: tuple[str, ...] = ()
 
 
 def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
-    """Returns the report of a judged run folder; without history: no phases, excerpts and lag.
+    """Returns the report of a judged run folder; without history: no phases, excerpts, lag, logs and clients.
 
     Raises:
         InputError: the run has not been judged yet, or its verdict is of a newer schema.
@@ -82,15 +91,35 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         kafka_version=_said(run, "kafka") or (NOT_OURS if run.get("kind") == "audit" else MISSING),
         seed=_said(run, "seed") or ("none" if run.get("kind") == "audit" else MISSING),
         rebuilt=_said(run, "cluster_rebuilt_because"),
+        metadata=read_run_metadata(folder, run, with_clients=with_history),
         replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
         headline=headline(verdict, audit=run.get("kind") == "audit"),
         worst=worst(verdict),
         verdict=verdict,
         phases=_phases(folder) if with_history else (),
-        excerpts=_excerpts(folder, gaps) if with_history else (),
-        lag=read_lag(folder, gaps) if with_history else (),
+        excerpts=_excerpts(folder, verdict, gaps) if with_history else (),
+        lag=read_lag(folder, gaps, start_ns=start_ns(folder)) if with_history else (),
+        logs=read_member_logs(folder, gaps) if with_history else (),
         gaps=tuple(gaps),
+        printed=tuple(_printed(row) for row in verdict.get("printed", ())),
     )
+
+
+SORTS = {"text": "{} of text", "lost event": "{} of events that could not be read", "error": "{} of errors"}
+
+
+def _printed(row: Mapping[str, Any]) -> str:
+    """Returns one sort of a member's lines that are no events, or errors, counted and quoted."""
+    lines = SORTS.get(str(row["sort"]), "{}").format(f"{row['count']} line{'s' * (row['count'] != 1)}")
+    return f"{bounded(row['member'])}: {lines}, first: {bounded(row['first'], most=200)}"
+
+
+def not_judged_by_reason(verdict: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Returns what could not be judged: each reason with its anomalies, the reason of most of them first."""
+    by_reason: dict[str, list[str]] = {}
+    for row in verdict["not_judged"]:
+        by_reason.setdefault(str(row["because"]), []).append(str(row["anomaly"]))
+    return sorted(by_reason.items(), key=lambda pair: (-len(pair[1]), pair[1]))
 
 
 def headline(verdict: Mapping[str, Any], *, audit: bool = False) -> str:
@@ -160,12 +189,35 @@ def _verdict(folder: RunFolder) -> Mapping[str, Any]:
     return dict(verdict)
 
 
-def _excerpts(folder: RunFolder, gaps: list[str]) -> tuple[Excerpt, ...]:
-    shown = _shown(folder, gaps)
+WEIGHTS = ("violation", "ground", "undecided", "tolerated")
+
+
+def in_order(rows: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns anomalies as they are told: the worst violation first, of each name the one that the verdict tells.
+
+    `rows` are lines of anomalies.jsonl. Where the cluster is to blame, and the verdict is unknown, that comes first.
+    """
+    violations: Sequence[Mapping[str, Any]] = verdict["violations"]
+    by_severity = sorted(violations, key=lambda one: severity(str(one["anomaly"])))
+    names = {str(one["anomaly"]): number for number, one in enumerate([*by_severity[:1], *violations][::-1])}
+    told = {(str(one["anomaly"]), *one["events"]) for one in violations}
+    weights = ("ground", *WEIGHTS) if verdict["verdict"] == "unknown" else WEIGHTS
+
+    def place(row: Mapping[str, Any]) -> tuple[int, int, bool]:
+        name, weight = str(row.get("anomaly")), row.get("weight")
+        events = row.get("events")
+        told_of = (name, *map(str, events[:EVENTS_MAX])) if isinstance(events, list) else (name,)
+        return weights.index(weight) if weight in weights else len(weights), -names.get(name, -1), told_of not in told
+
+    return sorted(rows, key=place)
+
+
+def _excerpts(folder: RunFolder, verdict: Mapping[str, Any], gaps: list[str]) -> tuple[Excerpt, ...]:
+    shown = _shown(folder, verdict, gaps)
     if not shown:
         return ()
     lines = line_index(folder)
-    found = excerpts(lines, [_wanted(row) for row in shown])
+    found = excerpts(lines, [_wanted(row) for row in shown], start_ns=start_ns(folder))
     gaps += [f"{name}: {count} line{'s' * (count > 1)} could not be read" for name, count in lines.damaged.items()]
     return tuple(
         Excerpt(
@@ -179,23 +231,20 @@ def _excerpts(folder: RunFolder, gaps: list[str]) -> tuple[Excerpt, ...]:
     )
 
 
-def _shown(folder: RunFolder, gaps: list[str]) -> list[Mapping[str, Any]]:
+def _shown(folder: RunFolder, verdict: Mapping[str, Any], gaps: list[str]) -> list[Mapping[str, Any]]:
     """Returns the anomalies whose surroundings a page shows: violations first, a few of each name."""
     path = folder.path / "anomalies.jsonl"
     if not path.exists():
         gaps.append("anomalies.jsonl is missing: no events are shown")
         return []
     with path.open("rb") as file:
-        lines = [row for row in map(orjson.loads, file) if row.get("events")]
-    chosen: list[Mapping[str, Any]] = []
-    for weight in ("ground", "violation", "undecided", "tolerated"):
-        taken: dict[str, int] = {}
-        for line in lines:
-            name = str(line.get("anomaly"))
-            most = EXAMPLES_PER_ANOMALY if weight == "violation" else 1
-            if line.get("weight") == weight and taken.get(name, 0) < most:
-                taken[name] = taken.get(name, 0) + 1
-                chosen.append(line)
+        lines = in_order([row for row in map(orjson.loads, file) if row.get("events")], verdict)
+    chosen, taken = [], Counter[tuple[str, str]]()
+    for line in lines:
+        kind = str(line.get("weight")), str(line.get("anomaly"))
+        taken[kind] += 1
+        if taken[kind] <= (EXAMPLES_PER_ANOMALY if kind[0] == "violation" else 1):
+            chosen.append(line)
     return chosen[:EXCERPTS_MAX]
 
 
@@ -211,7 +260,7 @@ def _where(line: Mapping[str, Any]) -> str:
 
 def _phases(folder: RunFolder) -> tuple[tuple[str, float], ...]:
     phases = [event for event in own_events(folder) if event.kind == "phase"]
-    return tuple((str(event.details.get("phase")), (event.time_ns - phases[0].time_ns) / 1e9) for event in phases)
+    return tuple((bounded(event.details.get("phase")), (event.time_ns - start_ns(folder)) / 1e9) for event in phases)
 
 
 def _optional(folder: RunFolder, name: str, gaps: list[str]) -> Mapping[str, Any]:

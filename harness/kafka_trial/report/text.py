@@ -8,14 +8,15 @@ from typing import Any
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import find_invariant
-from kafka_trial.report.event_text import bounded, reading_in_words
-from kafka_trial.report.explain import PAGE
-from kafka_trial.report.report_data import Report, read_report
+from kafka_trial.report.event_text import bounded, count_in_words, reading_in_words
+from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report
+from kafka_trial.report.run_metadata import RunMetadata
 
 WIDTH = 118
 INDENT = "  "
 EVENTS_MAX = 4
 LINE_MAX = 2000
+NOTE_MAX = 600
 
 
 def text_report(folder: RunFolder) -> str:
@@ -33,12 +34,13 @@ def text_of(report: Report) -> str:
     lines = [report.headline, f"worst: {report.worst}", f"replay: {report.replay}", "", *_asked(report)]
     lines += _section("violations", _violations(verdict))
     lines += _section("reasons", verdict["reasons"])
-    lines += _section("notes", [bounded(note) for note in verdict.get("notes", ())])
+    lines += _section("notes", [bounded(note, most=NOTE_MAX) for note in verdict.get("notes", ())])
     lines += _section("faults and their evidence", _faults(verdict["faults"]))
-    lines += _section("tolerated", _tolerated(verdict["tolerated"]))
+    lines += _section("tolerated", _tolerated(verdict))
     lines += _section("judged", _wrapped(", ".join(verdict["judged"]) or "nothing"))
-    lines += _section("not judged", [f"{row['anomaly']}: {bounded(row['because'])}" for row in verdict["not_judged"]])
+    lines += _section("not judged", _not_judged(verdict))
     lines += _section("counts", _wrapped(_counts(verdict["counts"])))
+    lines += _section("lines that are no events, and errors", report.printed)
     lines += _section("missing from the run folder", report.gaps)
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
 
@@ -67,7 +69,31 @@ def _asked(report: Report) -> list[str]:
     asked = f"{report.consumer} on {report.scenario}, Kafka {report.kafka_version}, seed {report.seed}"
     rebuilt = [f"on a cluster made anew, because the one before was ruined: {report.rebuilt}"] if report.rebuilt else []
     read = reading_in_words(report.verdict["counts"])
-    return [asked, *rebuilt, f"claims {claim_in_words(report.verdict['claim'])}", *([read] if read else [])]
+    claims = f"claims {claim_in_words(report.verdict['claim'])}"
+    return [asked, *_ran(report.metadata), *rebuilt, claims, *([read] if read else [])]
+
+
+def _ran(metadata: RunMetadata) -> Iterator[str]:
+    """Yields when, for how long and where it ran, and of what; nothing of what was not recorded."""
+    where = f"on {metadata.host}" if metadata.host else ""
+    if words := f"{metadata.span} {where}".strip():
+        yield f"{metadata.label} {words}"
+    parts = {
+        "by kafka-trial": metadata.harness,
+        "consumer's commit": metadata.consumer_commit,
+        "consumer's files": metadata.consumer_digest and f"digest {metadata.consumer_digest}",
+        "image": metadata.image,
+    }
+    if told := [f"{name} {words}" for name, words in parts.items() if words]:
+        yield "; ".join(told)
+
+
+def _not_judged(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Yields each reason once, with all that was not judged because of it."""
+    for reason, names in not_judged_by_reason(verdict):
+        yield from textwrap.wrap(
+            f"{', '.join(names)}: {bounded(reason)}", WIDTH, subsequent_indent=INDENT, break_on_hyphens=False
+        )
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:
@@ -78,7 +104,8 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
     for row in verdict["violations"]:
         follows = f"follows from {row['follows']}: " if row.get("follows") else ""
-        yield f"{row['anomaly']} × {row['count']}: {follows}{row['sentence']}"
+        counted = count_in_words(str(row["anomaly"]), row["count"], verdict["counts"])
+        yield f"{row['anomaly']} × {counted}: {follows}{row['sentence']}"
         events = row["events"]
         more = f" and {len(events) - EVENTS_MAX} more" if events[EVENTS_MAX:] else ""
         yield f"{INDENT}proved by {', '.join(events[:EVENTS_MAX]) or 'no single event'}{more}"
@@ -89,7 +116,7 @@ def _advised(anomaly: str) -> Iterator[str]:
     """Yields what usually causes an anomaly and what to change; nothing for a plain failure of the process."""
     if (known := find_invariant(anomaly)) is None:
         return
-    told = {"usually": known.cause, "change": known.remedy, "more": f"{PAGE}#{anomaly}, or kafka-trial explain"}
+    told = {"usually": known.cause, "change": known.remedy, "more": f"kafka-trial explain {anomaly}"}
     for text in (f"{name}: {said}" for name, said in told.items() if said):
         yield from textwrap.wrap(text, WIDTH - 2, initial_indent=INDENT, subsequent_indent=INDENT * 2)
 
@@ -102,8 +129,12 @@ def _faults(faults: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{name:{width}}  {effect}{bounded(fault['evidence'])}"
 
 
-def _tolerated(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{row['anomaly']} × {row['count']}: {row['because']}" for row in rows]
+def _tolerated(verdict: Mapping[str, Any]) -> list[str]:
+    counts = verdict["counts"]
+    return [
+        f"{row['anomaly']} × {count_in_words(str(row['anomaly']), row['count'], counts)}: {row['because']}"
+        for row in verdict["tolerated"]
+    ]
 
 
 def _counts(counts: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 Stands after the verdict, before the page (`html.py`), whose script draws it. It is made from the slice rows of the
 judge's cache, of the partitions with most to tell, and has a bounded size whatever the history's. The instants are
 those that the judge goes by: work when its line says so, a commit when it took effect, a record when it was appended.
-Numbers are milliseconds since the faults began; members, partitions and names of anomalies are places in their lists.
+Numbers are milliseconds since the start of the trial; members, partitions and names of anomalies are places in their
+lists.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from kafka_trial.report.anomaly_instants import AnomalyInstants, read_anomaly_in
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.lag_series import read_series
 from kafka_trial.report.partition_timeline import PartitionTimeline, event_times, partition_timeline
+from kafka_trial.report.report_data import in_order
+from kafka_trial.report.run_metadata import start_ns
 from kafka_trial.report.timeline_clock import TimelineClock
 
 PARTITIONS_MAX = 12
@@ -42,13 +45,12 @@ ROWS_MAX = 4_000_000  # slice rows that are read for one page: more partitions a
 
 @dataclass(frozen=True)
 class Timeline:
-    """What the page draws; all instants are milliseconds since `zero`, which is how that instant is called.
+    """What the page draws; all instants are milliseconds since the start of the trial (`run_metadata.start_ns`).
 
     `phases` are (name, begin); `faults` (name, target, begin, end); `incarnations` (member, number, begin, end, how it
     ended), `member` a place in `members`. `notes` say what is not drawn, and why.
     """
 
-    zero: str = "the history began"
     begin_ms: int = 0
     end_ms: int = 0
     phases: Sequence[tuple[str, int]] = ()
@@ -60,12 +62,13 @@ class Timeline:
     notes: Sequence[str] = ()
 
 
-def read_timeline(folder: RunFolder) -> Timeline | None:
-    """Returns the timeline of a judged run folder; None where its history holds nothing that can be drawn."""
+def read_timeline(folder: RunFolder, verdict: Mapping[str, Any]) -> Timeline | None:
+    """Returns the timeline of a run folder judged by `verdict`; None where its history holds nothing that can be
+    drawn."""
     try:
         with _rows_of(folder) as rows:
             context = replace(rows.trial_context, settings=settings_of(folder.path / "consumer.toml"))
-            return _timeline(folder, rows, context)
+            return _timeline(folder, rows, context, verdict)
     except (InputError, OSError, pa.ArrowInvalid) as error:
         return Timeline(notes=(f"no timeline: {bounded(error, most=400)}",))
 
@@ -80,7 +83,7 @@ def _rows_of(folder: RunFolder) -> Iterator[SliceRows]:
         yield make_cache(Path(place), folder.history_files())
 
 
-def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext) -> Timeline | None:
+def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext, verdict: Mapping[str, Any]) -> Timeline | None:
     anomalies = _anomaly_rows(folder)
     shown, notes = _partitions_shown(rows, anomalies)
     batch = _batch(rows, shown, context)
@@ -88,14 +91,13 @@ def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext) -> Time
     span = _span(context, times["time_ns"])
     if span is None:
         return None
-    zero_ns, begin_ns, end_ns = span
-    series, clock = read_series(folder), TimelineClock(zero_ns, begin_ns, end_ns)
+    begin_ns, end_ns = span
+    series, clock = read_series(folder), TimelineClock(start_ns(folder), begin_ns, end_ns)
+    drawn = [context.slices[code] for code in batch.slices.tolist()]
     partitions = tuple(
-        partition_timeline(batch, number, place, clock, series.get(place))
-        for number, place in enumerate(context.slices[code] for code in batch.slices.tolist())
+        partition_timeline(batch, number, place, clock, series.get(place)) for number, place in enumerate(drawn)
     )
     return Timeline(
-        zero="the faults began" if "faults" in context.phases else "the history began",
         begin_ms=clock.ms(begin_ns),
         end_ms=clock.ms(end_ns),
         phases=tuple((bounded(name, most=40), clock.ms(at_ns)) for name, at_ns in context.phases.items()),
@@ -112,7 +114,13 @@ def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext) -> Time
         incarnations=tuple(_incarnations(context, clock)),
         partitions=partitions,
         anomalies=read_anomaly_instants(
-            folder, anomalies, [context.slices[code] for code in batch.slices.tolist()], times, context.sources, clock
+            folder,
+            in_order(anomalies, verdict),
+            drawn=drawn,
+            members=context.members,
+            times=times,
+            sources=context.sources,
+            clock=clock,
         ),
         notes=tuple(notes),
     )
@@ -153,14 +161,14 @@ def _batch(rows: SliceRows, shown: Sequence[int], context: TrialContext) -> Batc
     return Batch(Table(numbers | {"key": np.full(len(table), -1)}), context)
 
 
-def _span(context: TrialContext, times_ns: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
-    """Returns the instant called zero, and the first and the last one; None where nothing happened at all."""
+def _span(context: TrialContext, times_ns: np.ndarray[Any, Any]) -> tuple[int, int] | None:
+    """Returns the first and the last instant; None where nothing happened at all."""
     known = [*context.phases.values(), *(incarnation.started_ns for incarnation in context.incarnations)]
     known += [incarnation.exited_ns for incarnation in context.incarnations if incarnation.exited_ns is not None]
     known += [int(edge) for edge in (times_ns.min(), times_ns.max())] if len(times_ns) else []
     if not known:
         return None
-    return context.phases.get("faults", min(known)), min(known), max(known)
+    return min(known), max(known)
 
 
 def _incarnations(context: TrialContext, clock: TimelineClock) -> Iterator[tuple[int, int, int, int, str]]:

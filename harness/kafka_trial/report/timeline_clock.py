@@ -1,4 +1,4 @@
-"""The clock of a timeline: instants of the history as milliseconds since the faults began."""
+"""The clock of a timeline: instants of the history as milliseconds since the start of the trial."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class TimelineClock:
-    """Counts from `zero_ns`; what lies before `begin_ns` or after `end_ns` (an ownership that never ended, a clock
-    that was wrong) is put there."""
+    """Counts from `zero_ns`, the start of the trial; what lies before `begin_ns` or after `end_ns` (an ownership that
+    never ended, a clock that was wrong) is put there."""
 
     zero_ns: int
     begin_ns: int

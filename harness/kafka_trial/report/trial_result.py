@@ -26,7 +26,7 @@ NOT_HELD = "seen, but not held against the consumer: "
 class TrialResult:
     """One judged trial: what was tried, how it ended and why (`findings`, the gravest first; `severity` of the worst
     violation, the smallest is the worst), `not_judged` as rows of anomaly and reason, where its run folder is, and the
-    command that replays it."""
+    command that replays it. `earlier`: its tries before, which only the machine made unknown: where, and why."""
 
     consumer: str
     scenario: str
@@ -40,6 +40,7 @@ class TrialResult:
     versions: Mapping[str, str]
     run: str
     replay: str
+    earlier: Sequence[str] = ()
 
     @property
     def report(self) -> str:
@@ -50,7 +51,9 @@ class TrialResult:
     def properties(self) -> list[tuple[str, str]]:
         """What a result of it says in fields of its own."""
         names = ("consumer", "scenario", "kafka", "seed", "verdict", "run", "report", "replay")
-        return [(name, getattr(self, name)) for name in names]
+        told = [(name, getattr(self, name)) for name in names]
+        tries = [("tries", str(len(self.earlier) + 1)), ("unknown before", "; ".join(self.earlier))]
+        return told + (tries if self.earlier else [])
 
 
 def trial_result(folder: RunFolder) -> TrialResult:
@@ -85,6 +88,7 @@ def certificate_results(certificate: Certificate, folder: Path) -> dict[Cell, Tr
             versions=trial.versions,
             run=folder / trial.run,
             replay=trial.replay,
+            earlier=[f"{folder / one['run']}: {'; '.join(one['reasons'])}" for one in trial.earlier],
         )
         for trial in tried
     }
@@ -100,6 +104,7 @@ def _result(
     versions: Mapping[str, str],
     run: Path,
     replay: str,
+    earlier: Sequence[str] = (),
 ) -> TrialResult:
     return TrialResult(
         consumer=bounded(consumer),
@@ -114,6 +119,7 @@ def _result(
         versions={bounded(name): bounded(version) for name, version in versions.items()},
         run=bounded(run, most=PATH_MAX),
         replay=bounded(replay, most=REPLAY_MAX),
+        earlier=[bounded(one, most=PATH_MAX + LINE_MAX) for one in earlier],
     )
 
 
@@ -123,5 +129,6 @@ def _findings(verdict: Mapping[str, Any]) -> list[str]:
     violations = [f"{violation['anomaly']}: {violation['sentence']}" for violation in worst_first]
     reasons = [str(reason) for reason in verdict["reasons"]]
     if verdict["verdict"] == "unknown":
-        return [*reasons, *(NOT_HELD + violation for violation in violations)]
+        notes = [str(note) for note in verdict.get("notes", ())]
+        return [*reasons, *notes, *(NOT_HELD + violation for violation in violations)]
     return [*violations, *reasons]

@@ -1,4 +1,4 @@
-"""Certifying: all suites for one consumer, resumable; and whether a certificate still holds.
+"""Certifying: all suites for one consumer, resumable.
 
 The certificate is written again after every trial, so that one that was stopped goes on where it stopped.
 """
@@ -8,50 +8,56 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kafka_trial import __version__, registry
-from kafka_trial.check import check_run
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.containers.engine import connect
 from kafka_trial.containers.network import require_image
-from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, KafkaTrialError, unknown_name
-from kafka_trial.history.store import RunFolder, open_run_folder
+from kafka_trial.errors import UNKNOWN, InputError, KafkaTrialError, unknown_name
+from kafka_trial.history.store import RunFolder
 from kafka_trial.report.certificate import (
     CERTIFICATE,
     Cell,
     Certificate,
     CertifiedTrial,
     certified,
-    file_digests,
     read_certificate,
     write_certificate,
 )
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
 from kafka_trial.scenario import Scenario
+from kafka_trial.trial.consumer_files import (
+    IF_WRITTEN,
+    ChangeWatch,
+    ConsumerFiles,
+    changes_in_words,
+    consumer_files,
+    folder_digest,
+)
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
+from kafka_trial.trial.verify_certificate import changed_files
 from kafka_trial.workload.payload_checks import load_problem
 
 RUNS = "runs"
 NOT_NAMED = "not named by --suite"
-JUDGED = ("verdict.json", "anomalies.jsonl", "series.parquet", "report.txt", "report.html", "report.json")
+BEGIN_AGAIN = "Name another --out, or take this one away to begin again"
+CHANGES_TOLD = 3  # of a run folder
 
 
 @dataclass(frozen=True)
 class CertifyRequest:
     """What is asked: which consumer, on which suites (empty: all) and Kafka versions (empty: the newest known), each
     once for each of `seeds`; `out` is where certificate, page and run folders go. No trial is begun after `minutes`.
+    What only the machine made unknown is tried up to `retry_unknown` times more.
 
     With `budget_s` only those of the suites that find most in this time (`suite_budget.py`), and no trial is begun that
     by the calibration cannot end within it."""
@@ -64,7 +70,7 @@ class CertifyRequest:
     minutes: float | None = None
     budget_s: float | None = None
     side_by_side: int | None = None
-    retry_unknown: int = 0
+    retry_unknown: int = 1
     image: str | None = None
 
 
@@ -83,10 +89,12 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     spec = spec_from_toml(certify_request.consumer, image=certify_request.image)
     chosen = _chosen(certify_request, spec)
     image = {"image": {"name": spec.image, "id": require_image(connect(), spec.image)}} if spec.image else {}
+    files = consumer_files(certify_request.consumer, spec.payload_files, out=certify_request.out)
     new = Certificate(
         consumer={
             "name": spec.name,
-            "digest": folder_digest(certify_request.consumer.parent, spec.payload_files),
+            "digest": files.digest,
+            "files": files.stored(),
             "command": list(spec.command),
             **image,
             "claim": asdict(spec.claim),
@@ -110,19 +118,47 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     if not file.exists():
         return new
     old = read_certificate(file)
-    for what, mine, theirs in (
-        ("consumer", new.consumer["digest"], old.consumer["digest"]),
-        (_images_in_words(new, old), new.consumer.get("image"), old.consumer.get("image")),
-        ("kafka-trial", new.harness_digest, old.harness_digest),
-    ):
-        if mine != theirs:
-            raise InputError(str(file), f"is of another {what}, or of an earlier state of it: name another --out")
-    standing = {
-        cell: trial
-        for cell, trial in old.trials.items()
-        if cell in new.cells and trial.exit != UNKNOWN and not changed_files(certify_request.out, trial)
-    }
+    if problem := _other(old, new, files):
+        raise InputError(str(file), problem)
+    standing = {cell: trial for cell, trial in old.trials.items() if not _left(certify_request, new, trial)}
     return replace(new, trials=standing)
+
+
+def trials_left(certify_request: CertifyRequest, begun: Certificate) -> list[str]:
+    """Returns which trials of the certificate that is there do not count in the one to go on with, and why."""
+    file = certify_request.out / CERTIFICATE
+    if not file.exists():
+        return []
+    trials = read_certificate(file).trials.values()
+    told = {trial.cell: because for trial in trials if (because := _left(certify_request, begun, trial))}
+    return [f"{' '.join(map(str, cell))} {because}" for cell, because in told.items()]
+
+
+def _left(certify_request: CertifyRequest, new: Certificate, trial: CertifiedTrial) -> str:
+    """Returns why a trial of an earlier sitting does not count; "" where it does."""
+    if trial.cell not in new.cells:
+        return "is not asked for any more, and is left out"
+    if trial.exit == UNKNOWN:
+        return "was unknown: it is tried again"
+    changed = changed_files(certify_request.out, trial)
+    return f"is tried again: {'; '.join(changed[:CHANGES_TOLD])}" if changed else ""
+
+
+def _other(old: Certificate, new: Certificate, files: ConsumerFiles) -> str:
+    """Returns why a certificate cannot be gone on with, by what differs, and what to do; "" where all that it rests on
+    is the same."""
+    if old.consumer["name"] != new.consumer["name"]:
+        return f"is of another consumer ({old.consumer['name']}; asked for: {new.consumer['name']}). {BEGIN_AGAIN}"
+    if old.harness_digest != new.harness_digest:
+        states = [f"{one.kafka_trial}, state {one.harness_digest}" for one in (old, new)]
+        return f"was made by another kafka-trial ({states[0]}; this is {states[1]}). {BEGIN_AGAIN}"
+    if old.consumer.get("image") != new.consumer.get("image"):
+        return f"is of another {_images_in_words(new, old)}. {BEGIN_AGAIN}"
+    if "files" not in old.consumer:
+        return f"was made by an earlier kafka-trial, which did not store what files the consumer has. {BEGIN_AGAIN}"
+    changes = files.changes_since(old.consumer["files"])
+    told = f"is of an earlier state of the consumer: {changes_in_words(changes)}"
+    return f"{told}. {BEGIN_AGAIN}. {IF_WRITTEN}" if changes else ""
 
 
 def _images_in_words(new: Certificate, old: Certificate) -> str:
@@ -147,6 +183,8 @@ def certify(
     ends_s = math.inf if certify_request.budget_s is None else began_s + certify_request.budget_s
     takes_s = _suite_seconds(certify_request)
     certify_request.out.mkdir(parents=True, exist_ok=True)
+    for told in trials_left(certify_request, begun):
+        say(told)
     trials = dict(begun.trials)
     certificate = replace(begun, trials=trials)
     requests = {
@@ -160,6 +198,7 @@ def certify(
         until_s=until_s,
         retry_unknown=certify_request.retry_unknown,
     )
+    watch = _watch(certify_request, begun)
     for ended, (request, outcome) in enumerate(tried, start=1):
         cell = requests[request]
         trials.update({cell: _certified(certify_request, cell, outcome)} if isinstance(outcome, Trialed) else {})
@@ -167,6 +206,8 @@ def certify(
         write_certificate(certificate, certify_request.out)
         write_junit(certificate, certify_request.out, not_begun)
         say(f"{ended}/{len(requests)} {' '.join(map(str, cell))}: {_told(outcome)}")
+        if changes := watch.new_changes():
+            say(changes)
     write_certificate(certificate, certify_request.out)
     write_junit(certificate, certify_request.out, not_begun)
     return certificate
@@ -178,80 +219,6 @@ def lanes_of(certify_request: CertifyRequest) -> int:
     scenarios = [one for one in registry.scenarios().values() if _problem(spec, one) is None]
     specs = [make_trial_spec(one, certify_request.consumer, seed=1, image=certify_request.image) for one in scenarios]
     return max(one.lanes for one in specs)
-
-
-def verify(file: Path, *, say: Callable[[str], object]) -> int:
-    """Tells whether a certificate holds: every file is as it was, says what it says, and is judged so again.
-
-    Judged in a copy, so that nothing of the certificate's folder changes. Returns 0 where it holds, whatever its
-    verdict; 1 where it does not.
-
-    Raises:
-        InputError: it is no certificate.
-    """
-    certificate, root = read_certificate(file), file.absolute().parent
-    broken = 0
-    for trial in certificate.trials.values():
-        problems = changed_files(root, trial) or _said_otherwise(root, trial)
-        problems = problems or _of_another_image(certificate, root, trial) or _judged_otherwise(root, trial)
-        broken += bool(problems)
-        say(f"{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
-    return FAIL if broken else PASS
-
-
-def changed_files(root: Path, trial: CertifiedTrial) -> list[str]:
-    """Returns what is no longer as a certificate says, a sentence for each file of a trial; empty where all is."""
-    folder = root / trial.run
-    if not folder.resolve().is_relative_to(root.resolve()):
-        return [f"{trial.run} is no place beside the certificate"]
-    if not folder.is_dir():
-        return [f"{trial.run} is missing"]
-    now = file_digests(folder)
-    changed = [name for name in sorted({*now, *trial.files}) if now.get(name) != trial.files.get(name)]
-    became = {
-        name: "is missing" if name not in now else "was changed" if name in trial.files else "was added"
-        for name in changed
-    }
-    return [f"{trial.run}/{name} {what}" for name, what in became.items()]
-
-
-def _said_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
-    """Returns what the certificate says of a trial that its run folder does not."""
-    folder = RunFolder(root / trial.run)
-    metadata, scenario = folder.read_json("run.json"), folder.read_json("scenario.json")
-    try:
-        cell = (scenario["name"], metadata["kafka"], metadata["seed"])
-        said = asdict(certified(folder, cell=cell, run=trial.run, replay=trial.replay))
-    except (KeyError, TypeError) as error:
-        return [f"{trial.run} is no run folder of ours ({type(error).__name__}: {error})"]
-    return [f"{trial.run} says otherwise: {name}" for name, value in asdict(trial).items() if said[name] != value]
-
-
-def _of_another_image(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:
-    """Returns that a trial was one of another image, which had been given the name while others were tried."""
-    image, metadata = certificate.consumer.get("image"), RunFolder(root / trial.run).read_json("run.json")
-    tried = metadata.get("images", {}).get(metadata.get("consumer_image"))
-    if image is None or tried == image["id"]:
-        return []
-    return [f"{trial.run} is a trial of another image: {image['name']} was {tried} there, is {image['id']} here"]
-
-
-def _judged_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
-    with _copy(open_run_folder(root / trial.run)) as copy:
-        verdict = check_run(copy)
-        same = (copy.path / "verdict.json").read_bytes() == (root / trial.run / "verdict.json").read_bytes()
-    because = ", for other reasons" if verdict.verdict == trial.verdict else ""
-    return [] if same else [f"is now judged {verdict.verdict}{because}: by another version of kafka-trial?"]
-
-
-@contextmanager
-def _copy(folder: RunFolder) -> Iterator[RunFolder]:
-    """Yields a run folder of links to what one holds, without what the judge writes."""
-    with tempfile.TemporaryDirectory(prefix="kafka-trial-verify-") as scratch:
-        for place in folder.path.iterdir():
-            if place.name not in (*JUDGED, "cache"):
-                (Path(scratch) / place.name).symlink_to(place)
-        yield RunFolder(Path(scratch))
 
 
 def _suite_seconds(certify_request: CertifyRequest) -> dict[str, float]:
@@ -324,13 +291,30 @@ def _request(certify_request: CertifyRequest, cell: Cell, begin_by_s: float) -> 
     return TrialRequest(spec, place, begin_by_s)
 
 
+def _watch(certify_request: CertifyRequest, begun: Certificate) -> ChangeWatch:
+    payload = spec_from_toml(certify_request.consumer, image=certify_request.image).payload_files
+    return ChangeWatch(certify_request.consumer, payload, certify_request.out, begun.consumer["files"])
+
+
 def _certified(certify_request: CertifyRequest, cell: Cell, outcome: Trialed) -> CertifiedTrial:
-    folder = outcome.folder
-    run = folder.path.relative_to(certify_request.out.absolute()).as_posix()
-    return certified(folder, cell=cell, run=run, replay=read_report(folder, with_history=False).replay)
+    folder, earlier = (
+        outcome.folder,
+        [
+            {"run": _inside(certify_request, one.folder), "reasons": list(one.verdict.reasons)}
+            for one in outcome.earlier
+        ],
+    )
+    replay = read_report(folder, with_history=False).replay
+    return certified(folder, cell=cell, run=_inside(certify_request, folder), replay=replay, earlier=earlier)
+
+
+def _inside(certify_request: CertifyRequest, folder: RunFolder) -> str:
+    return folder.path.relative_to(certify_request.out.absolute()).as_posix()
 
 
 def _told(outcome: Trialed | KafkaTrialError) -> str:
     if isinstance(outcome, KafkaTrialError):
         return f"not begun: {outcome}"
-    return ", ".join([outcome.verdict.verdict, *(one.anomaly for one in outcome.verdict.violations)])
+    tries = len(outcome.earlier) + 1
+    again = [f"tried {tries} times: the machine had made it unknown"] if tries > 1 else []
+    return ", ".join([outcome.verdict.verdict, *(one.anomaly for one in outcome.verdict.violations), *again])

@@ -10,24 +10,39 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import orjson
+
 from kafka_trial import registry
 from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
 from kafka_trial.cluster.wiring import LANES
+from kafka_trial.containers.engine import connect
+from kafka_trial.containers.network import require_image
 from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError, unknown_name
 from kafka_trial.history.store import RunFolder
 from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS, Cell, cells_of, scenario_of
-from kafka_trial.report.cut_page import NOT_REACHED, ROWS, CutRow, Matrix, read_rows, write_matrix
+from kafka_trial.report.certificate import trial_times
+from kafka_trial.report.cut_page import CONSUMERS, ROWS, CutRow, Matrix, read_rows, write_matrix
 from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import Scenario
+from kafka_trial.trial.consumer_files import (
+    IF_WRITTEN,
+    ChangeWatch,
+    ConsumerFiles,
+    changes_in_words,
+    consumer_files,
+    folder_digest,
+)
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.setup import folder_digest, run_metadata
+from kafka_trial.trial.setup import run_metadata
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.verdict.unknown_reasons import PROVES_NOTHING
+from kafka_trial.verdict.verdict_input import NOT_REACHED
 
 FIRST = "control"  # the trial that shows which APIs the consumer uses
 RUNS = "runs"
@@ -73,35 +88,86 @@ def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Mat
     until_s = None if walked.minutes is None else time.monotonic() + walked.minutes * 60
     first = _spec(walked, registry.find_scenario(FIRST))
     walked.out.mkdir(parents=True, exist_ok=True)
-    rows, consumer = walked.rows or walked.out / ROWS, folder_digest(first.consumer.folder, first.payload)
-    source = walked.source_digest or folder_digest(registry.PACKAGE)
-    libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
-    ours = {
-        row.cell: row
-        for row in read_rows(rows)
-        if (row.consumer, row.consumer_digest) == (first.consumer.name, consumer)
-        and counts_for(row, source, walked.alike)
-        and (row.kafka_version, row.seed) == (first.kafka_version, walked.seed)
-        and all(row.versions.get(name, version) == version for name, version in libraries.items())
-        and row.verdict != "unknown"  # it is tried again
-    }
+    rows, source = walked.rows or walked.out / ROWS, walked.source_digest or folder_digest(registry.PACKAGE)
+    image = first.consumer.image
+    images = {image: require_image(connect(), image)} if image else {}
+    files = consumer_files(first.consumer.path, first.payload, out=walked.out, images=images)
+    matrix_rows = [row for row in read_rows(rows) if _is_of(row, first)]
+    why_not = _why_not_counted(walked, first, files, source)
+    ours = {row.cell: row for row in matrix_rows if not why_not(row)}
     place = walked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{walked.seed}"
     apis = walked.apis or _apis(session, first, place / FIRST, say)
     cells = cells_of(apis, places=walked.places, actions=walked.actions)
+    asked = {_key(cell) for cell in cells} - ours.keys()
+    for because, count in Counter(why_not(row) for row in _newest(matrix_rows) if row.cell in asked).items():
+        say(f"{count} cell{'s are' if count > 1 else ' is'} tried again: {because}")
+    watch = ChangeWatch(first.consumer.path, first.payload, walked.out, files.stored(), images)
+    _store_consumer(walked.out / CONSUMERS, files, {row.consumer_digest for row in matrix_rows})
     matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
     requests = {_request(walked, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
     tried = session.try_many(
         list(requests), side_by_side=walked.side_by_side, until_s=until_s, retry_unknown=walked.retry_unknown
     )
     for ended, (request, outcome) in enumerate(tried, start=1):
-        row = _row(walked, requests[request], outcome, request, consumer=consumer, source=source)
+        row = _row(walked, requests[request], outcome, request, consumer=files.digest, source=source)
         append_row(rows, row)
         ours[row.cell] = row
         write_matrix(matrix, walked.out)
-        told = ", ".join([row.verdict, *row.anomalies])
+        tries = [outcome.tries] if isinstance(outcome, Trialed) and outcome.tries else []
+        told = ", ".join([row.verdict, *row.anomalies, *tries])
         say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
+        if changes := watch.new_changes():
+            say(changes)
     write_matrix(matrix, walked.out)
     return matrix
+
+
+def _is_of(row: CutRow, first: TrialSpec) -> bool:
+    """Tells whether a row is of a matrix: of this consumer by its name, on this Kafka, with this seed."""
+    matrix = first.consumer.name, first.kafka_version, first.seed
+    return (row.consumer, row.kafka_version, row.seed) == matrix
+
+
+def _newest(rows: Sequence[CutRow]) -> list[CutRow]:
+    return list({row.cell: row for row in rows}.values())
+
+
+def _why_not_counted(walked: Walk, first: TrialSpec, files: ConsumerFiles, source: str) -> Callable[[CutRow], str]:
+    """Returns who says why a row of the matrix does not count any more; "" where it does."""
+    libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
+    stored = _stored_consumers(walked.out / CONSUMERS)
+    changes = {digest: files.changes_since(before) for digest, before in stored.items()} | {files.digest: []}
+
+    def because(row: CutRow) -> str:
+        if not counts_for(row, source, walked.alike):
+            return "tried by another kafka-trial"
+        if row.consumer_digest not in changes:
+            return "tried with an earlier state of the consumer, whose files are not stored"
+        if changed := changes[row.consumer_digest]:
+            return f"tried with an earlier state of the consumer: {changes_in_words(changed)}. {IF_WRITTEN}"
+        others = [name for name, version in libraries.items() if row.versions.get(name, version) != version]
+        if others:
+            return f"tried with another version of {', '.join(others)}"
+        return "unknown before" if row.verdict == "unknown" else ""
+
+    return because
+
+
+def _stored_consumers(file: Path) -> dict[str, Mapping[str, str]]:
+    """Returns the files of each consumer that rows are of, by their digest; none where nothing is stored."""
+    if not file.exists():
+        return {}
+    try:
+        return {digest: dict(one["files"]) for digest, one in orjson.loads(file.read_bytes()).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(str(file), "was edited: take it away, and all cells are tried again") from error
+
+
+def _store_consumer(file: Path, files: ConsumerFiles, of_rows: Collection[str]) -> None:
+    """Stores the files of a consumer beside those of the states of it that there are rows of."""
+    stored = {digest: kept for digest, kept in _stored_consumers(file).items() if digest in of_rows}
+    table = {digest: {"files": kept} for digest, kept in (stored | {files.digest: files.stored()}).items()}
+    file.write_bytes(orjson.dumps(table, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
 
 
 def counts_for(row: CutRow, source_digest: str, alike: Sequence[str]) -> bool:
@@ -179,6 +245,7 @@ def _row(
     source: str,
 ) -> CutRow:
     word, anomalies, told, run, versions = "unknown", set[str](), "", "", {}
+    began, lasted_s = "", None
     if isinstance(outcome, KafkaTrialError):
         told = str(outcome)
     else:
@@ -187,6 +254,7 @@ def _row(
         versions = {name: metadata[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | metadata[
             "libraries"
         ]
+        began, lasted_s = trial_times(folder)
         word, anomalies = verdict.verdict, {violation.anomaly for violation in verdict.violations}
         told = "; ".join(fault.evidence for fault in verdict.faults)
         if word == "unknown":
@@ -207,6 +275,8 @@ def _row(
         seed=spec.seed,
         versions=versions,
         commit=walked.commit,
+        began=began,
+        lasted_s=lasted_s,
     )
 
 

@@ -18,7 +18,8 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.broker_ends import ended_by_themselves
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
-from kafka_trial.consumers.consumer import Group
+from kafka_trial.cluster.proxy_log import ProxyLog
+from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
@@ -31,10 +32,11 @@ from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
+from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkRead, Witness, snapshot_all, start_witnesses
-from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
@@ -45,6 +47,7 @@ CONTROL_WITHIN_S = 20.0
 SETTLED_S = 1.0
 SETTLED_INTERVALS = 1.1  # of its commits: whoever commits by a clock has committed once more
 FED_WITHIN_S = 15.0
+REJOIN_MARGIN_S = 2.0  # the judge counts until the snapshot, and with a sample more of who waited for a processor
 LOST_WITHIN_S = 1.0  # a connection breaks before the end of what held it is told
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
@@ -82,7 +85,18 @@ class TrialEnvironment:
 
     def timing(self, *, backlog: int) -> Timing:
         """Returns what the bounds of convergence follow from."""
-        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s)
+        movements = self.progress.moves.movements
+        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s, movements=movements)
+
+    def drain_bounds(self, ends: Mapping[int, int]) -> DrainBounds:
+        """Returns the bounds of a drain that begins now, with all below `ends` to be done.
+
+        As the judge does, it counts what is neither handled nor committed past, as far as either can be seen.
+        """
+        in_kafka = self.trial_spec.consumer.progress.kind in IN_KAFKA
+        by_handled = not (in_kafka and self._is_silent)
+        backlog = self.progress.update().backlog(ends, by_commits=in_kafka, by_handled=by_handled)
+        return DrainBounds(self.run, ends, self.progress, self.watch, lambda: self.timing(backlog=backlog))
 
     def due_s(self, ends: Mapping[int, int]) -> float:
         """Returns how long the group may take, by its claim, until it has done all below `ends`.
@@ -102,6 +116,12 @@ class TrialEnvironment:
 
     def _watched_anew(self) -> GroupWatch:
         return GroupWatch(self.folder.history, self.group_name, self.trial_spec.consumer).update()
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether nothing tells what the consumer handles: it prints no events, and has no sink."""
+        evidence = self.trial_spec.consumer.evidence
+        return evidence.sink == "none" and evidence.events == "none"
 
     @property
     def _transactions(self) -> bool:
@@ -158,13 +178,19 @@ class TrialEnvironment:
         Raises:
             UnjudgeableError: a witness has died meanwhile, or the disk is full.
         """
+        proxies = ProxyLog.from_now(self.cluster.folder / "toxiproxy.log")
         self.group.start()
         failures = self.group.wait_ready(self.trial_spec.scenario.limits.ready_s, alive=self._witnesses_lost)
         self._expect_witnesses()
         if failures:
             self.record("control_member", state="joined" if self._control_member_joins() else "failed")
+        lanes = {member.name: self.lanes[member.index] for member in self.group.members}
         for failure in failures:
-            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+            opened = (
+                proxies.accepted(lanes[failure.member].proxies.values()) if failure.what == NEVER_ASSIGNED else None
+            )
+            told = {"member": failure.member, "name": failure.what, "message": failure.message}
+            self.record("consumer_failure", **told, connections=opened)
         return not failures
 
     def start_workload(self) -> None:
@@ -255,7 +281,7 @@ class TrialEnvironment:
     def stop_load(self) -> None:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
-        self.console.say(f"load: {counts}")
+        self.console.say(f"load: {counts_in_words(counts)}")
         self._tell_of_sink()
 
     def _tell_of_sink(self) -> None:
@@ -263,11 +289,21 @@ class TrialEnvironment:
         if self.context.sink is not None and (words := self.context.sink.refusals_in_words):
             self.console.say(words)
 
-    def wait_converged(self, ends: Mapping[int, int], *, within_s: float, at_most_s: float, stalled_s: float) -> None:
+    def wait_converged(
+        self,
+        ends: Mapping[int, int],
+        *,
+        within_s: float,
+        at_most_s: float,
+        stalled_s: float,
+        bounds: DrainBounds | None = None,
+    ) -> None:
         """Waits until all is handled and committed and stays so, or the time is up (the judge says which): longer, but
         at most so long, where members and brokers wait longer for a processor than they did before.
 
-        What was committed past and not handled is waited for only as long as a partition may stand still, `stalled_s`.
+        What was committed past and not handled is waited for only as long as a partition may stand still, `stalled_s`;
+        and where records are left and the group makes no progress, by its `bounds`, nothing is waited for any more.
+        Those are reckoned once more before the time is up: the judge will know what is known then.
         A group that did nothing in the whole trial, and whose `within_s` is cut off by `at_most_s`, so that nobody can
         say that it is late, has as much time for a first record as members have to become ready.
         """
@@ -280,6 +316,7 @@ class TrialEnvironment:
         drain_watch = DrainWatch(settle_s, stalled_s if progress.kind in IN_KAFKA else None)
         while True:
             if (now_s := time.monotonic()) >= until_s:
+                within_s = max(within_s, bounds.within_s()) if bounds else within_s
                 until_s = began_s + min(within_s + self._busier_s(), at_most_s)
                 if now_s >= until_s:
                     return
@@ -287,9 +324,31 @@ class TrialEnvironment:
             lag, unhandled = self._behind(ends)
             self.console.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
             idle = now_s >= idle_until_s and not (self.progress.handled_total() or self.progress.committed)
-            if drain_watch.over(lag, unhandled, now_s=now_s) or idle:
+            makes_no_progress = bounds is not None and bounds.makes_no_progress()
+            if drain_watch.over(lag, unhandled, now_s=now_s) or idle or makes_no_progress:
                 return
             pause(0.1)
+
+    def wait_rejoined(self, *, at_most_s: float) -> None:
+        """Waits until every member that a fault put out of its group is back in it, or its time for that is up: of the
+        whole drain at most so long. Nobody is waited for where all are back."""
+
+        def away() -> list[str]:
+            self._expect_witnesses()
+            return self.watch.update().awaited_members(now_ns=time.monotonic_ns(), margin_s=REJOIN_MARGIN_S)
+
+        def back() -> bool:
+            if names := away():
+                self.console.progress(f"until {', '.join(names)} is back in the group", left_s=None)
+            return not names
+
+        drained_s = time.monotonic() - self.watch.update().phases["drain"] / 1e9
+        with suppress(WaitTimeout):  # the judge says that it was too short
+            if away():
+                wait_until(
+                    back, within_s=max(0.0, at_most_s - drained_s), what="all members back in their group", every_s=0.1
+                )
+                pause(SETTLED_S)
 
     def note_few_handled(self) -> None:
         """Writes down what a member wrote last, where too little was handled for a verdict: it may say why."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import ChildProcesses, start_child_rpc
+from kafka_trial.trial.console import Console
 from kafka_trial.verdict.decide import Verdict
 
 JUDGED_WITHIN_S = 900.0
@@ -81,7 +82,8 @@ def main() -> None:
     from kafka_trial.judge.warm_up import warm_up
 
     plugins.load()
-    warm_up(Path(sys.argv[1]))
+    with Console(live=False, who="judge"):  # the first one of a machine trains Spark's archive
+        warm_up(Path(sys.argv[1]))
     for line in sys.stdin.buffer:
         folder = RunFolder(Path(os.fsdecode(line.rstrip(b"\n"))))
         outcome: Verdict | KafkaTrialError

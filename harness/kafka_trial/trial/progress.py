@@ -19,7 +19,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements
 from kafka_trial.invariants.liveness_bounds import (
     FRESH_MIN,
     HEARTBEATS_A_SESSION,
@@ -29,7 +29,10 @@ from kafka_trial.invariants.liveness_bounds import (
     timing_of,
     with_faults,
 )
+from kafka_trial.invariants.rejoining import awaited, overdue_s
 from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
+from kafka_trial.trial.movement_watch import MovementWatch
+from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 
 @dataclass
@@ -48,10 +51,12 @@ class Progress:
     acknowledged: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     acknowledged_ids: set[str] = field(default_factory=set)
     ids: dict[tuple[int, int], str] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
     without_effect: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         history = self.folder.history
+        self.moves = MovementWatch(self.topic)
         self._followers = [
             Follower(history, pattern)
             for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
@@ -62,7 +67,10 @@ class Progress:
         """Reads what was appended since the last look."""
         for follower in self._followers:
             for event in follower.new_events():
-                self._take(event)
+                if not (event.kind == "effect" and event.outcome == "fail"):  # refused: it is as if it had never been
+                    self._take(event)
+                    self.moves.take(event)
+        self.moves.settle(self.places)
         return self
 
     def anew(self) -> Progress:
@@ -92,6 +100,46 @@ class Progress:
     def unhandled(self, ends: Mapping[int, int]) -> int:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
         return sum(end - len(self.handled[partition]) for partition, end in ends.items())
+
+    def backlog(self, ends: Mapping[int, int], *, by_commits: bool = True, by_handled: bool = True) -> int:
+        """Returns how many records are left below `ends`, as the bound of the drain counts them.
+
+        Of each partition those that are not committed past, or not handled, whichever are more. One of both may tell
+        nothing: where progress is not in Kafka, or nobody sees what is handled.
+        """
+        done = self.handled_offsets()
+        left = 0
+        for partition, end in ends.items():
+            uncommitted = max(0, end - self.committed.get(partition, 0)) if by_commits else 0
+            unhandled = len(self._offsets(partition, 0, end) - done[partition]) if by_handled else 0
+            left += max(uncommitted, unhandled)
+        return left
+
+    def is_left(self, ends: Mapping[int, int]) -> bool:
+        """Whether any record below `ends` is neither handled nor committed past."""
+        done = self.handled_offsets()
+        return any(
+            self._offsets(partition, self.committed.get(partition, 0), end) - done[partition]
+            for partition, end in ends.items()
+        )
+
+    def handled_offsets(self) -> Mapping[int, set[int]]:
+        """Returns the offsets that were handled, by partition."""
+        if not self.by_effects:
+            return self.handled
+        found: dict[int, set[int]] = defaultdict(set)
+        for partition, offset in (
+            *self.without_effect,
+            *(self.places[id_] for id_ in self.effects & self.places.keys()),
+        ):
+            found[partition].add(offset)
+        return found
+
+    def _offsets(self, partition: int, first: int, end: int) -> set[int]:
+        """Returns the offsets of records from `first` to below `end`."""
+        if self.by_sends:
+            return {offset for offset in self.acknowledged[partition] if first <= offset < end}
+        return set(range(first, end))
 
     def handled_total(self) -> int:
         """Returns how many distinct records have been handled, by lines or by effects, whichever saw more.
@@ -126,6 +174,7 @@ class Progress:
             self.acknowledged[partition].add(offset)
         if name is not None and offset is not None:
             self.ids[partition, offset] = name
+            self.places[name] = partition, offset
 
 
 STILL_S = 5.0  # at rest, and without a record anywhere: the load has come to its own end
@@ -185,6 +234,7 @@ class DrainWatch:
 SECOND_NS = 1_000_000_000
 ADDING = "partitions-added"
 SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
+HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
 LEFT_EPOCH = -1  # in a heartbeat of KIP-848: the member leaves for good
 SEEN_MIN_NS = 3 * SECOND_NS
 
@@ -211,9 +261,15 @@ class GroupWatch:
     _in_hand: dict[tuple[str, Any, Any, Any], int] = field(default_factory=dict)
     _cpu_waits: list[CpuWait] = field(default_factory=list)
     _longest_ns: int = 0
+    _beats: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _fetches: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _positions: dict[tuple[str, int], int] = field(default_factory=dict)
+    _delays: list[tuple[int, int]] = field(default_factory=list)
+    fetched_ns: int = 0  # when a member last asked for records further on than any before
 
     def __post_init__(self) -> None:
         self._followers = [Follower(self.history, pattern) for pattern in SOURCES]
+        self._presence = PresenceCollector(self.group)
 
     def update(self) -> GroupWatch:
         """Reads what was appended since the last look."""
@@ -222,7 +278,7 @@ class GroupWatch:
                 self._take(event)
         return self
 
-    def timing(self, *, backlog: int, rate_per_s: float | None) -> Timing:
+    def timing(self, *, backlog: int, rate_per_s: float | None, movements: Movements | None = None) -> Timing:
         """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
         timing = timing_of(
             self._settings(),
@@ -231,8 +287,17 @@ class GroupWatch:
             rate=rate_per_s,
             longest_handler_s=self._longest_ns / SECOND_NS,
             partitions_added=any(window["fault"] == ADDING for window in self._windows.values()),
+            movements=movements,
         )
-        return with_faults(timing, self._trial_context())
+        about = self._trial_context()
+        if "heal" in self.phases:  # the drain begins now, unless it has begun
+            about = replace(about, phases={"drain": time.monotonic_ns(), **self.phases})
+        return with_faults(timing, about)
+
+    def stood_still_ns(self) -> int:
+        """Returns when the machine last stood still for so long that the judge blames nobody for it; 0: never."""
+        patience_ns = (self._declared().session_timeout_s or 0.0) / 4 * SECOND_NS
+        return max((at_ns for at_ns, delay_ns in self._delays if delay_ns > patience_ns), default=0)
 
     def busier_s(self, *, now_ns: int, since_ns: int | None = None) -> float:
         """Returns how much longer members and brokers waited for a processor in the drain, or since an instant, than
@@ -251,6 +316,14 @@ class GroupWatch:
         about = self._trial_context()
         costly = expiries(about, timing_of(self._settings(), declared=self._declared()))
         return max((window.injected_ns for window in about.windows if window.number in costly), default=0)
+
+    def awaited_members(self, *, now_ns: int, margin_s: float = 0.0) -> list[str]:
+        """Returns the members that a fault put out of the group, that are not back, and that may still come back: their
+        time, and `margin_s`, are not over."""
+        about = self._trial_context()
+        about = replace(about, **self._presence.trial_context(about.members))
+        still = [one for one in awaited(about, until_ns=now_ns) if overdue_s(about, one, until_ns=now_ns) < margin_s]
+        return [about.members[one.back.member] for one in still]
 
     @property
     def members_before(self) -> int | None:
@@ -281,22 +354,26 @@ class GroupWatch:
             converge_within_s=spec.claim.converge_within_s,
             request_timeout_s=kafka.request_timeout_s,
             handler_max_s=spec.evidence.handler_max_s,
+            ready_within_s=spec.ready.within_s,
         )
 
     def _declared(self) -> DeclaredTimeouts:
-        """As the judge will know it, or a little longer: heartbeats are not looked at, nor fetches."""
+        """As the judge will know it, or longer where neither deliveries nor fetches were seen."""
         session_ms = self._timeouts_ms.get("session")
         if session_ms is None and "consumer" in self._protocols:
             session_ms = round(CONSUMER_SESSION_TIMEOUT_S * 1000)
         rebalance_ms = self._timeouts_ms.get("rebalance")
         session_s = self.spec.kafka.session_timeout_s if session_ms is None else session_ms / 1000
         cycles = [longest for first, last, longest in self._rounds.values() if last - first >= SEEN_MIN_NS]
+        if not self._rounds:
+            cycles = [longest for first, last, longest in self._fetches.values() if last - first >= SEEN_MIN_NS]
         silent_s = None if self._rounds else self.spec.kafka.poll_interval_s
+        beats = [longest / SECOND_NS for first, last, longest in self._beats.values() if last > first]
         return DeclaredTimeouts(
             protocol=next((name for name in ("classic", "consumer") if name in self._protocols), None),
             session_timeout_s=session_s,
             rebalance_timeout_s=None if rebalance_ms is None else rebalance_ms / 1000,
-            heartbeat_s=session_s / HEARTBEATS_A_SESSION,
+            heartbeat_s=max(beats, default=session_s / HEARTBEATS_A_SESSION),
             poll_cycle_s=max(cycles) / SECOND_NS if cycles else silent_s,
             leaves=tuple(self._leaves),
         )
@@ -315,12 +392,15 @@ class GroupWatch:
         )
 
     def _take(self, event: Event) -> None:
+        self._presence.take(event)
         if event.kind == "phase":
             self.phases[str(event.details["phase"])] = event.time_ns
         elif event.kind == "calibrated":
             self.calibrated_ns = event.time_ns
         elif event.kind == "cpu_wait":
             self._cpu_waits.append(CpuWait(event.time_ns, **event.details))
+        elif event.kind == "scheduling_delay":
+            self._delays.append((event.time_ns, int(event.details["delay_ns"])))
         elif event.source == "nemesis":
             self._take_fault(event)
         elif event.source == "offsets":
@@ -367,14 +447,33 @@ class GroupWatch:
 
     def _take_request(self, event: Event) -> None:
         about = event.details
+        if about["api"] == "FETCH" and about.get("lane") is not None:
+            self._take_fetch(event)
         if about.get("group") != self.group:
             return
+        if about["api"] in HEARTBEATS and about.get("lane") is not None and self._is_steady(event):
+            _lengthen(self._beats, f"{event.source} {about['lane']}", event.time_ns)
         if about["api"] == "JOIN_GROUP":
             self._protocols.add("classic")
             self._take_timeouts(about)
         goodbye = about["api"] == "CONSUMER_GROUP_HEARTBEAT" and about.get("epoch") == LEFT_EPOCH
         if (goodbye or (about["api"] == "LEAVE_GROUP" and not about.get("error"))) and about.get("lane") is not None:
             self._leaves.append((about["lane"], event.time_ns))
+
+    def _take_fetch(self, event: Event) -> None:
+        if self._is_steady(event):
+            _lengthen(self._fetches, f"{event.source} {event.details['lane']}", event.time_ns)
+        for entry in event.details.get("entries", ()):
+            place = str(entry.get("topic_id") or entry.get("topic")), entry.get("partition", -1)
+            position = entry.get("offset")
+            if isinstance(position, int) and position > self._positions.get(place, -1):
+                self._positions[place] = position
+                self.fetched_ns = max(self.fetched_ns, event.time_ns)
+
+    def _is_steady(self, event: Event) -> bool:
+        """Whether the load has begun and the faults have not."""
+        begun_ns = self.phases.get("steady")
+        return begun_ns is not None and begun_ns <= event.time_ns <= self.phases.get("faults", event.time_ns)
 
     def _take_word(self, event: Event) -> None:
         if event.kind == "started":
@@ -383,8 +482,13 @@ class GroupWatch:
             return
         record = event.source, event.topic, event.partition, event.offset
         if event.kind == "delivered":
-            first, last, longest = self._rounds.get(event.source, (event.time_ns, event.time_ns, 0))
-            self._rounds[event.source] = first, event.time_ns, max(longest, event.time_ns - last)
+            _lengthen(self._rounds, event.source, event.time_ns)
             self._in_hand[record] = event.time_ns
         else:
             self._longest_ns = max(self._longest_ns, event.time_ns - self._in_hand.pop(record, event.time_ns))
+
+
+def _lengthen(rounds: dict[str, tuple[int, int, int]], who: str, time_ns: int) -> None:
+    """Counts one more event of somebody: rounds are (first, last, longest gap)."""
+    first, last, longest = rounds.get(who, (time_ns, time_ns, 0))
+    rounds[who] = first, time_ns, max(longest, time_ns - last)

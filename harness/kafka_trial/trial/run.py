@@ -10,14 +10,13 @@ from __future__ import annotations
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.liveness_bounds import convergence_bound_s, stall_window_s
 from kafka_trial.scenario import Limits
 from kafka_trial.trial.console import Console
+from kafka_trial.trial.drain import MARGIN_S
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec
 
-DRAIN_MARGIN_S = 2.0
 STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`requested_timeouts.py`)
 
 
@@ -77,8 +76,8 @@ def steady(environment: TrialEnvironment) -> None:
 
 def faults(environment: TrialEnvironment) -> None:
     """Plays the schedule against the running group; the load goes on, unless it is to go quiet."""
-    scenario = environment.trial_spec.scenario
-    environment.phase("faults", f"{len(scenario.schedule)} planned" if scenario.schedule else "none planned")
+    scenario, planned = environment.trial_spec.scenario, environment.trial_spec.plan.faults
+    environment.phase("faults", f"{len(planned)} planned" if planned else "none planned")
     began = environment.clock_s()
     with environment.bursts(scenario.load.bursts), environment.quiet_after(scenario.load.quiet_after_s):
         environment.play_schedule()
@@ -97,14 +96,24 @@ def heal(environment: TrialEnvironment) -> None:
 
 
 def drain(environment: TrialEnvironment) -> None:
-    """Waits until every partition has converged and stays so, or until the deadline by which it had to."""
+    """Waits until every partition has converged and stays so, or until nothing can change the verdict any more: the
+    group makes no progress, or the deadline is over by which it had to converge; then for members that are not back in
+    their group."""
     ends = environment.ends()
-    bound_s = convergence_bound_s(environment.timing(backlog=environment.progress.update().lag(ends)))
-    stalled_s = stall_window_s(environment.timing(backlog=0))
-    window_s = max(bound_s, stalled_s) + DRAIN_MARGIN_S
+    bounds = environment.drain_bounds(ends)
+    bound = bounds.reckon()
     limits = environment.trial_spec.scenario.limits  # cut short by them, lateness is left undecided
-    environment.phase("drain", drain_told(bound_s, limits))
-    environment.wait_converged(ends, within_s=window_s, at_most_s=limits.drain_s, stalled_s=stalled_s)
+    environment.phase("drain", drain_told(bound.converge_s, limits))
+    environment.console.say(bound.words)
+    environment.wait_converged(
+        ends,
+        within_s=bound.longest_s + MARGIN_S,
+        at_most_s=limits.drain_s,
+        stalled_s=bound.stuck_s,
+        bounds=bounds,
+    )
+    environment.wait_rejoined(at_most_s=limits.drain_s)
+    bounds.reckon()
     environment.note_few_handled()
 
 

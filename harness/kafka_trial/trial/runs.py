@@ -12,12 +12,13 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
-from kafka_trial.errors import FAIL, PASS, InputError, worst
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, did_you_mean, worst
+from kafka_trial.history.store import check_out
+from kafka_trial.option_checks import check_seed
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
@@ -34,8 +35,6 @@ def ask(options: Namespace) -> tuple[list[TrialRequest], AttachedCluster | None]
     """
     if options.exact and not options.schedule:
         raise InputError("--exact", "replays recorded targets and so needs --schedule FILE")
-    if options.retry_unknown < 0:
-        raise InputError("--retry-unknown", f"{options.retry_unknown} must be 0 or more")
     cluster = attach(options.cluster) if options.cluster else None
     seeds = _seeds(options)
     out = Path(options.out) if options.out else None
@@ -45,6 +44,9 @@ def ask(options: Namespace) -> tuple[list[TrialRequest], AttachedCluster | None]
     ]
     if cluster is not None:
         _check_fits(requests[0].trial_spec, cluster)
+    for one in requests:
+        if one.out is not None:
+            check_out(one.out, empty=True)
     return requests, cluster
 
 
@@ -58,8 +60,7 @@ def find_scenario(given: str) -> Scenario:
     if given not in names and path.is_dir():
         raise InputError("scenario", f"{given} is a folder: name a TOML file in it")
     if given not in names and path.suffix in SCENARIO_FILES and not path.exists():
-        near = get_close_matches(path.stem, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(path.stem, names)
         raise InputError(
             "scenario", f"no such file: {given}.{hint} Give the path of a file, or one of: {', '.join(names)}"
         )
@@ -113,6 +114,7 @@ def parse_seeds(given: str) -> list[int]:
         if found is None:
             raise InputError("--seeds", f"{part!r} is no seed and no range; write 1..5, or 3,7,11")
         first, last = int(found[1]), int(found[2] or found[1])
+        check_seed("--seeds", last)
         if last < first or last - first >= SEEDS_MAX:
             raise InputError("--seeds", f"{part!r} must rise, by at most {SEEDS_MAX} seeds")
         seeds += range(first, last + 1)
@@ -125,8 +127,6 @@ def _seeds(options: Namespace) -> list[int | None]:
         if options.seed is not None:
             raise InputError("--seeds", "and --seed exclude each other: give one of them")
         return [*parse_seeds(options.seeds)]
-    if options.repeat is not None and options.repeat < 1:
-        raise InputError("--repeat", f"{options.repeat} must be at least 1")
     return [options.seed] * (options.repeat or 1)
 
 
@@ -171,24 +171,42 @@ class Demonstration:
 
     @property
     def exit_status(self) -> int:
+        """Of both: 4 where a verdict is unknown, which shows nothing; 1 where one is the wrong one."""
+        if "unknown" in (self.sound.verdict.verdict, self.faulty.verdict.verdict):
+            return UNKNOWN
         return PASS if self.as_it_must_be else FAIL
 
 
-def demonstrate(
-    session: Session, *, scenario: str, sound: str, faulty: str, kafka_version: str | None, seed: int
-) -> Demonstration:
-    """Puts both consumers through `scenario` under `seed`, in fresh run folders, and returns both trials judged."""
+def ask_demonstration(
+    *, scenario: str, sound: str, faulty: str, kafka_version: str | None, seed: int
+) -> tuple[TrialSpec, TrialSpec]:
+    """Returns the trials of a sound and a faulty consumer on `scenario` under `seed`, every word checked.
+
+    Raises:
+        InputError: something in them is wrong; nothing has been started.
+    """
     known = find_scenario(scenario)
+    first, second = (
+        make_trial_spec(known, registry.find_consumer(name), kafka_version=kafka_version, seed=seed)
+        for name in (sound, faulty)
+    )
+    return first, second
+
+
+def demonstrate(session: Session, asked: tuple[TrialSpec, TrialSpec]) -> Demonstration:
+    """Runs the trial of the sound consumer, then that of the faulty one, in fresh run folders; returns both judged."""
     trials = []
-    for role, name in (("sound", sound), ("faulty", faulty)):
-        session.console.say(f"\n== the consumer that must be {'acquitted' if role == 'sound' else 'convicted'}: {name}")
-        trials.append(session.try_one(known, registry.find_consumer(name), kafka_version=kafka_version, seed=seed))
+    for must_be, trial_spec in zip(("acquitted", "convicted"), asked, strict=True):
+        session.console.say(f"\n== the consumer that must be {must_be}: {trial_spec.consumer.name}")
+        trials.append(session.try_spec(trial_spec))
     return Demonstration(*trials)
 
 
 def demonstration_in_words(demonstration: Demonstration) -> str:
-    """Returns both reports and one closing sentence."""
+    """Returns both reports, one closing sentence, and where the pages are."""
     parts = [demonstration.sound.text, "", demonstration.faulty.text, ""]
     verdicts = f"sound: {demonstration.sound.verdict.verdict}, faulty: {demonstration.faulty.verdict.verdict}"
     ending = "as it must be" if demonstration.as_it_must_be else "NOT as it must be (sound: pass, faulty: fail)"
-    return "\n".join([*parts, f"demo: {verdicts} — {ending}"])
+    trials = {"sound": demonstration.sound, "faulty": demonstration.faulty}
+    pages = [f"page of the {role} one: {trialed.folder.path / 'report.html'}" for role, trialed in trials.items()]
+    return "\n".join([*parts, f"demo: {verdicts} — {ending}", *pages])

@@ -87,6 +87,7 @@ class Session:
         `lanes` of each cluster it boots: a trial takes one for each member, and three more.
         """
         self.console = console or Console(quiet=True)
+        self.console.phase("begin", "starting the judge", shown=False)
         self._attached = cluster
         self._stack = ExitStack()
         # It warms up while the cluster boots; later it would slow down members just when a fault hits them.
@@ -147,6 +148,7 @@ class Session:
                 f"plays the schedule it was given; the steps of scenario {trial_spec.scenario.name} are others"
             )
         with self._cluster_for(trial_spec) as cluster:
+            self.console.trial_begins()
             run_trial(trial_spec, cluster, folder, console=self.console)
         return folder
 
@@ -172,8 +174,8 @@ class Session:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
         Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
-        error. After `until_s` (monotonic clock) none is begun any more, and none after its own `begin_by_s`; those
-        under way are finished and yielded.
+        error. After `until_s` (monotonic clock) none is begun any more, no further try either, and none after its own
+        `begin_by_s`; those under way are finished and yielded.
         """
         breaking, others = (
             _queue(one for one in requests if one.trial_spec.plan.breaks_brokers is breaks) for breaks in (True, False)
@@ -211,7 +213,10 @@ class Session:
                     broke = one.trial_spec.plan.breaks_brokers
                     try:
                         tried = self.try_spec(
-                            one.trial_spec, out=one.out, retry_unknown=retry_unknown, begin_by_s=one.begin_by_s
+                            one.trial_spec,
+                            out=one.out,
+                            retry_unknown=retry_unknown,
+                            begin_by_s=min(one.begin_by_s, math.inf if until_s is None else until_s),
                         )
                         done.put((one, tried))
                     except KafkaTrialError as error:
@@ -242,6 +247,7 @@ class Session:
 
     def close(self) -> None:
         """Stops every cluster."""
+        self.console.phase("end", "stopping clusters and the judge", shown=False)
         self._stack.close()
 
     def __enter__(self) -> Session:
@@ -264,10 +270,11 @@ def _queue(requests: Iterable[TrialRequest]) -> _Waiting:
 
 def _next(done: _Done, thread_group: ThreadGroup) -> tuple[TrialRequest, Trialed | KafkaTrialError] | None:
     wait_until(
-        lambda: not done.empty(),
+        lambda: not done.empty() or thread_group.errors,
         within_s=TRIAL_WITHIN_S,
         what="the next trial to end",
         every_s=0.2,
-        alive=lambda: f"{thread_group.errors[0]}" if thread_group.errors else None,
     )
+    if done.empty():
+        raise thread_group.errors[0][1]  # one that is none of ours: the command says what it is
     return done.get()

@@ -1,7 +1,7 @@
 """Setting up: opens everything one trial needs, writes down its spec, and closes in reverse order.
 
-run.json says of a trial its versions, seed, limits, and a digest of everything that was run. What the brokers and
-Toxiproxy logged meanwhile is kept in the run folder (bounded).
+run.json says of a trial its host, versions, commits, seed, limits, and a digest of everything that was run. What the
+brokers and Toxiproxy logged meanwhile is kept in the run folder (bounded).
 """
 
 from __future__ import annotations
@@ -27,13 +27,7 @@ from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_server
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
-from kafka_trial.consumers.patched_consumer import (
-    PATCHES,
-    build_consumer_folder,
-    find_patch,
-    merged_text,
-    render_patched_files,
-)
+from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch, merged_text
 from kafka_trial.consumers.process import LaunchContext, process_group, sink_topic
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.containers.network import require_image
@@ -49,12 +43,14 @@ from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.registry import plugin_names
 from kafka_trial.scenario import Scenario, Topic, scenario_to_table
 from kafka_trial.trial.console import Console
+from kafka_trial.trial.consumer_files import consumer_files
 from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.progress import GroupWatch, Progress
+from kafka_trial.trial.provenance import provenance
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
-from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload, payload_digest
+from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
 
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
 REACHED_WITHIN_S = 10.0
@@ -91,11 +87,11 @@ def _opened(
     child_processes = stack.enter_context(ChildProcesses("trial"))
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-    trial_spec = _with_consumer_built(trial_spec, folder)
+    kept_in, trial_spec = trial_spec.consumer.folder, _with_consumer_built(trial_spec, folder)
     if trial_spec.consumer.image is not None and (network := cluster.container_network) is not None:
         network.images[trial_spec.consumer.image] = require_image(network.client, trial_spec.consumer.image)
     payload = trial_spec.payload if trial_spec.payload == OURS else keep_payload(trial_spec.payload, folder.payload)
-    _write_trial_spec(trial_spec, cluster, folder)
+    _write_trial_spec(trial_spec, cluster, folder, kept_in)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     if trial_spec.plan.cuts:
         stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
@@ -209,8 +205,9 @@ def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
     return replace(trial_spec, consumer=replace(consumer, path=build_consumer_folder(consumer.path, folder.consumer)))
 
 
-def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
-    metadata = run_metadata(
+def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, kept_in: Path) -> None:
+    """Writes what was asked and what it runs on; `kept_in` is where the consumer's team keeps its files."""
+    metadata = provenance(kept_in, run=folder.path) | run_metadata(
         seed=trial_spec.seed,
         kafka_version=trial_spec.kafka_version,
         consumer_file=trial_spec.consumer.path,
@@ -419,7 +416,7 @@ def run_metadata(
             "memory_bytes": psutil.virtual_memory().total,
         },
         "consumer_file": str(consumer_file.absolute()),
-        "consumer_digest": folder_digest(consumer_file.parent, payload),
+        "consumer_digest": consumer_files(consumer_file, payload).digest,
         "scenario_file": scenario_file,
         "cluster_rebuilt_because": rebuilt_because,
         **({"plugins": known} if (known := {name: plugin_digest(name) for name in plugin_names()}) else {}),
@@ -430,30 +427,6 @@ def plugin_digest(name: str) -> str:
     """Returns a digest of what a plug-in's file holds; empty for an installed module."""
     file = Path(name)
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.is_absolute() else ""
-
-
-def folder_digest(folder: Path, payload: PayloadFiles = OURS) -> str:
-    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more, and of
-    the payload of a consumer, wherever it lies.
-
-    Of a consumer that is stored as a patch it is that of the folder that a trial makes of it.
-
-    Raises:
-        InputError: the patch does not apply.
-    """
-    digest = hashlib.sha256()
-    made = {folder / name: content for name, content in render_patched_files(folder).items()}
-    for file in sorted({*folder.rglob("*"), *made}):
-        if file in made:
-            digest.update(file.name.encode() + b"\0" + made[file] + b"\0")
-        elif _counts(file) and not (made and file.name in PATCHES):
-            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    digest.update(payload_digest(payload).encode())
-    return digest.hexdigest()[:16]
-
-
-def _counts(file: Path) -> bool:
-    return file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000
 
 
 def _version(name: str) -> str | None:

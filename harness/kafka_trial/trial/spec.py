@@ -51,7 +51,7 @@ class TrialSpec:
     @property
     def plays_other_steps(self) -> bool:
         """Whether the schedule that it was given is not the one its scenario asks for."""
-        return _steps(make_plan(self.scenario.schedule, seed=self.seed)) != _steps(self.plan)
+        return _steps(make_plan(self.scenario.schedule, seed=self.plan.seed, members=self.members)) != _steps(self.plan)
 
     @property
     def lanes(self) -> int:
@@ -89,7 +89,8 @@ def make_trial_spec(
     check_protocol(spec, version)
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     if schedule is None:
-        plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
+        members, where = scenario.members or spec.members, f"scenario {scenario.name}"
+        plan = make_plan(scenario.schedule, seed=drawn, members=members, where=where)
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
     if problem := sink_problem(spec, (planned.fault for planned in plan.faults)):

@@ -28,7 +28,9 @@ from kafka_trial.verdict.unknown_reasons import (
     disturbances_counted,
     environment_failures,
     faults_without_traffic,
+    judge_failures,
     readings_counted,
+    withheld_in_words,
 )
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, Violation
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
 
 SOURCES = ("run", "nemesis")
+BOUND_DIFFERS_S = 1.0  # a line that was read a moment later makes the backlog another
 
 
 def collect(
@@ -48,14 +51,14 @@ def collect(
     faults = faults_of(
         said, scope.planned, [number for number, one in coverage.faults.items() if one.traffic_after_heal]
     )
-    failed = said.get("consumer_failure", [])
+    failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
     at_work = working(failed, trial_context, partitions=scope.partitions)
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
-        ground=(*unknowns, *environment_failures(judgement), *no_control),
+        ground=(*unknowns, *environment_failures(judgement), *broken, *no_control),
         unready=tuple(_unready(failed, at_work)),
         gaps=tuple(
             coverage_gaps(
@@ -64,6 +67,7 @@ def collect(
                 silent=trial_context.settings.silent,
                 sink=trial_context.settings.sink,
                 last_words=next(map(_message, said.get("few_handled", ())), None),
+                found_idle=_partitions_of(judgement, "stuck-partition"),
             )
             + faults_without_traffic(coverage, trial_context)
             + [plain(lost_events_in_words(one)) for one in trial_context.lost_events]
@@ -74,7 +78,16 @@ def collect(
         | disturbances_counted(trial_context)
         | readings_counted(trial_context),
         notes=tuple(notes_of(judgement)),
+        lasting=(*unknowns, *broken),
+        withheld=withheld_in_words(said.get("resources", ()), trial_context),
+        printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
     )
+
+
+def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[int]:
+    """Returns the partitions on which an anomaly was found."""
+    found = judgement.findings[anomaly].instances if anomaly in judgement.findings else ()
+    return frozenset(one.partition for one in found if one.partition is not None)
 
 
 def _with_added(scope: Scope, seen: int) -> Scope:
@@ -119,7 +132,7 @@ def _counts(coverage: Coverage) -> dict[str, int]:
 
 def notes_of(judgement: Judgement) -> list[str]:
     """Returns what is worth knowing about a judgement, as sentences."""
-    return [*_contradictions(judgement.trial_context), *_fresh(judgement)]
+    return [*_contradictions(judgement.trial_context), *_drained(judgement), *_fresh(judgement)]
 
 
 def _contradictions(trial_context: TrialContext) -> Iterator[str]:
@@ -134,6 +147,20 @@ def _contradictions(trial_context: TrialContext) -> Iterator[str]:
         if name in settings.declared and requested is not None and requested != declared:
             told_s = f"the brokers were told {_shown(requested)}, which counts"
             yield f"consumer.toml declares [kafka] {name} = {_shown(declared)}; {told_s}"
+
+
+def _drained(judgement: Judgement) -> Iterator[str]:
+    """Yields by what the run bounded its drain, where it says so, and by what else the judge would have."""
+    about, bounds_s = judgement.trial_context, judgement.bounds_s
+    if about.drain_bound_s is None or about.drain_ns is None or about.snapshot_ns is None:
+        return
+    told = dict(zip("BW", about.drain_bound_s, strict=True))
+    reckoned = {"B": bounds_s["converge"], "W": bounds_s["stuck"]}
+    yield f"the drain took {(about.snapshot_ns - about.drain_ns) / 1e9:.1f} s: {judgement.bounds_in_words}"
+    others = [name for name in told if abs(told[name] - reckoned[name]) > BOUND_DIFFERS_S]
+    if others:
+        words = (f"{name} = {told[name]:.1f} s, and the judge reckons {reckoned[name]:.1f} s" for name in others)
+        yield f"the run bounded its drain by {', '.join(words)}"
 
 
 def _fresh(judgement: Judgement) -> Iterator[str]:
@@ -163,9 +190,11 @@ FAILURE_HELP = {
     "never-assigned": (
         "A member did not get a partition in the time it had to become ready, where a control member of ours got one. "
         "One that the brokers' request log shows at work, or idle because there are fewer partitions than members, has "
-        "not failed: nobody knows why it was not seen to be ready, and the verdict is unknown.",
+        "not failed: nobody knows why it was not seen to be ready, and the verdict is unknown. The sentence of the "
+        "report says how many connections it opened to its brokers.",
         "a broker's address, group or topic that is not the one it was given, or a session longer than the wait.",
-        "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`.",
+        "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`. Without a "
+        "connection it has another address, or never came to connect.",
     ),
     "exited": (
         "A member's process ended although nobody had asked it to. The sentence of the report says how long after its "
@@ -258,7 +287,7 @@ def failures_of(
     failures = []
     for name, events in sorted(by_name.items()):
         members = sorted({event.member or "?" for event in events})
-        when = _exit_times(members, trial_context, planned=planned) if name == "exited" else ""
+        when = _exit_times(members, trial_context, planned=planned) if name == "exited" else _connected(events)
         beside = ", where a control member of the harness got its own" if controls else ""
         sentence = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{when}{beside}: {_message(events[0])}"
         failures.append(Violation(name, len(members), sentence, tuple(event.name for event in events)))
@@ -284,6 +313,14 @@ def _exit_times(members: Sequence[str], trial_context: TrialContext, *, planned:
     if list(times) == list(members) and len(members) == 1:
         return f" {times[members[0]]}"
     return f" ({'; '.join(f'{member} {when}' for member, when in times.items())})" if times else ""
+
+
+def _connected(events: Sequence[Event]) -> str:
+    """Returns how many connections members opened to the brokers that they were given, as the end of a clause."""
+    told = {event.member: event.details.get("connections") for event in events}
+    counts = {member: count for member, count in sorted(told.items(), key=str) if isinstance(count, int)}
+    opened = [f"{name} opened {count or 'no'} connection{'s' * (count != 1)}" for name, count in counts.items()]
+    return f" ({', '.join(opened)} to the brokers of {{bootstrap}})" if opened else ""
 
 
 def _message(event: Event) -> str:

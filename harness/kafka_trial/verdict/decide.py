@@ -30,9 +30,11 @@ from kafka_trial.claim import ACROSS_PARTITIONS, DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
+from kafka_trial.invariants.trial_context import PrintedLines
+from kafka_trial.invariants.undecided import is_the_machines
 from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.verdict.messages import message
-from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
+from kafka_trial.verdict.verdict_input import NOT_REACHED, AnomalyResult, Fault, VerdictInput, Violation
 
 EVENTS_MAX = 20
 EXITS = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
@@ -60,8 +62,8 @@ class Verdict:
     """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first.
 
     `retriable`: it is unknown because of its environment (what failed on the harness's or the cluster's side, a fault
-    without a measurable effect, members at work that nobody saw ready): the same trial may be decided another time. One
-    that lacks evidence stays as it is.
+    without a measurable effect, members at work that nobody saw ready, or only cases that a slow, busy or stalled
+    machine left undecided): the same trial may be decided another time. One that lacks evidence stays as it is.
     """
 
     verdict: str
@@ -75,6 +77,7 @@ class Verdict:
     faults: tuple[Fault, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    printed: tuple[PrintedLines, ...] = ()
     retriable: bool = False
 
 
@@ -98,6 +101,14 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
     ]
     ground = (*collected.ground, *chain.from_iterable(one.ground for one in weighed))
     word = _word(ground=ground, violations=violations, gaps=gaps)
+    machines = {*_machines_fault_gaps(collected.faults), *chain.from_iterable(one.machines for one in weighed)}
+    # What failed on our side may be why something was not judged; a fault without an effect never is.
+    retriable = word == "unknown" and bool(
+        {*ground} - {*collected.lasting}
+        or collected.unready
+        or (machines & {*of_faults} and not not_judged)
+        or (not ground and {*gaps} <= machines)
+    )
     return Verdict(
         verdict=word,
         exit=EXITS[word],
@@ -113,10 +124,29 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         counts=dict(collected.counts) | {found.anomaly: found.count for found in collected.found},
         faults=collected.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
-        notes=collected.notes,
-        # What failed on our side may be why something was not judged; a fault without an effect never is.
-        retriable=word == "unknown" and bool(ground or collected.unready or (of_faults and not not_judged)),
+        notes=(*collected.notes, *(_what_to_do(collected, retriable=retriable) if word == "unknown" else ())),
+        printed=collected.printed,
+        retriable=retriable,
     )
+
+
+AGAIN = (
+    "what to do: try it again, on a machine with less to do if it stays so. The machine or the cluster made it "
+    "unknown, not the consumer; --retry-unknown 1 tries such a trial again by itself"
+)
+NOT_AGAIN = (
+    "what to do: see to what the reasons name. Not only the machine made it unknown, so --retry-unknown does not try "
+    "it again"
+)
+
+
+def _what_to_do(collected: VerdictInput, *, retriable: bool) -> Sequence[str]:
+    """Returns what to do about an unknown verdict of a trial, and what the machine withheld where that is why."""
+    if not collected.of_trial:
+        return ()
+    if not retriable:
+        return (NOT_AGAIN,)
+    return (AGAIN, *(f"what the machine gave: {told}" for told in collected.withheld))
 
 
 def _word(*, ground: Sequence[str], violations: Sequence[Violation], gaps: Sequence[str]) -> str:
@@ -134,6 +164,7 @@ class _Weighed:
     tolerated: tuple[Tolerated, ...] = ()
     gaps: tuple[str, ...] = ()
     ground: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()  # of the gaps, those that only the machine left
 
 
 def _weigh(found: AnomalyResult, claim: Claim) -> _Weighed:
@@ -159,6 +190,9 @@ def _weigh(found: AnomalyResult, claim: Claim) -> _Weighed:
         tolerated=_tolerated(found.anomaly, excused),
         gaps=_undecided(found.anomaly, undecided),
         ground=_ground(found, clusters, more=0 if guilty else found.more),
+        machines=_undecided(
+            found.anomaly, {reason: undecided[reason] for reason in filter(is_the_machines, undecided)}
+        ),
     )
 
 
@@ -218,6 +252,12 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
     never = [name for name in needed(claim) if name not in known]
     reasons = {**by_reason, **({NotJudgedReason.NOT_LOOKED_FOR.value: never} if never else {})}
     return [f"claimed but not judged: {', '.join(names)}: {because}" for because, names in reasons.items()]
+
+
+def _machines_fault_gaps(faults: Sequence[Fault]) -> list[str]:
+    """Returns what is missing of faults, but for cuts that were not reached: the consumer sent no such request."""
+    reached = [replace(one, bit=one.bit or one.evidence.startswith(NOT_REACHED)) for one in faults]
+    return _fault_gaps(reached)
 
 
 def _fault_gaps(faults: Sequence[Fault]) -> list[str]:

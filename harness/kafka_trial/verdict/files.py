@@ -31,8 +31,9 @@ def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
         {name: value for name, value in violation.items() if name != "follows" or value is not None}
         for violation in table["violations"]
     ]
-    if not verdict.notes:
-        del table["notes"]
+    for name in ("notes", "printed"):
+        if not table[name]:
+            del table[name]
     return table
 
 

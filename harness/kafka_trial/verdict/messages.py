@@ -7,11 +7,12 @@ are cut and made printable here. So are other words of others in a verdict: on o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.invariant import find_invariant
+from kafka_trial.kafka_protocol.primitives import error_name
 
 # verdict.json holds no paths: of an absolute one only the last name is kept.
 PATH = re.compile(r"(?:(?<=\s)|^|(?<=['\"(=]))/(?:[^\s/'\"()]+/)+([^\s/'\"()]*)")
@@ -25,30 +26,19 @@ def plain(message: object) -> str:
 
 
 VALUE_MAX = 80
-
-# How brokers refuse commits; any other error is told by its number.
-REFUSALS = {
-    14: "COORDINATOR_LOAD_IN_PROGRESS",
-    15: "COORDINATOR_NOT_AVAILABLE",
-    16: "NOT_COORDINATOR",
-    22: "ILLEGAL_GENERATION",
-    25: "UNKNOWN_MEMBER_ID",
-    27: "REBALANCE_IN_PROGRESS",
-    82: "FENCED_INSTANCE_ID",
-    110: "FENCED_MEMBER_EPOCH",
-    113: "STALE_MEMBER_EPOCH",
-}
+MOVED, WHEN_AND_WHO = "moved", "when_and_who"  # attributes that audits add
 
 
 def message(anomaly: str, instance: Anomaly) -> str:
-    """Returns one instance in a sentence: record, partition, members, positions; no wall-clock times."""
+    """Returns one instance in a sentence: record, partition, members, positions; of an audit also when and by whom."""
     attributes = instance.attributes
     place = "the group" if instance.partition is None else f"partition {instance.partition}"
     told = _Told({name: _printable(value) for name, value in attributes.items()}, place=place)
     told |= _phrases(attributes)
     known = find_invariant(anomaly)
     template = known.message if known else anomaly.replace("-", " ") + " on {place}"
-    return template.format_map(told)
+    of_audit = " ".join(plain(attributes[name]) for name in (MOVED, WHEN_AND_WHO) if name in attributes)
+    return template.format_map(told) + (f" ({of_audit})" if of_audit else "")
 
 
 def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
@@ -66,15 +56,34 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
+        "last_fetch": _last_fetch(attributes),
+        "answers": _answers(attributes.get("answers")),
         "convergence": "and never did" if after_s is None else f"only after {after_s} s",
     }
+
+
+def _last_fetch(attributes: Mapping[str, Any]) -> str:
+    """Returns when the owner last fetched, and how that was refused, where the class is of its fetches."""
+    error, before_s = attributes.get("fetch_error"), attributes.get("fetched_before_s")
+    if before_s is None or not str(attributes.get("class")).startswith("fetch"):
+        return ""
+    answered = f" was answered {error_name(error)}" if error else ""
+    return f": its owner's last fetch{answered}, {before_s} s before the end"
 
 
 def _instead(refused_with: int | None) -> str:
     """Returns what became of a commit that was said to be stored."""
     if refused_with is None:
         return "is not in the offsets log"
-    return f"the broker had refused it, with {REFUSALS.get(refused_with, 'the error')} ({refused_with})"
+    return f"the broker had refused it, with {error_name(refused_with)}"
+
+
+def _answers(counted: Sequence[tuple[str, int, int]] | None) -> str:
+    """Returns what a member asked of its group, how often, and what was answered: (API, error code, how often)."""
+    if not counted:
+        return "none of its requests to join was answered, if it made any"
+    told = (f"{count} {api} with {error_name(error) if error else 'no error'}" for api, error, count in counted)
+    return f"brokers answered {', '.join(told)}"
 
 
 class _Told(dict[str, Any]):

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.clocks import monotonic
-from kafka_trial.invariants.kernels import NONE
 from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.invariants.wall_clock import done_ns
 
 EXPELLED = (25, 82, 110)  # UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH
 Given = Mapping[
@@ -66,8 +63,8 @@ def _away_ns(trial_context: TrialContext) -> int:
 def _heard_of(member: int, trial_context: TrialContext, *, since_ns: int, until_ns: int) -> bool:
     """Tells whether its coordinator answered a member in that time, by heartbeats, joins and syncs."""
     runs = [run for run in trial_context.heartbeat_runs if trial_context.lanes.get(run.lane) == member]
-    first_ns = _at(trial_context, [(run.first_wall_ns, run.first_time_ns) for run in runs])
-    last_ns = _at(trial_context, [(run.last_wall_ns, run.last_time_ns) for run in runs])
+    first_ns = done_ns(trial_context, [(run.first_wall_ns, run.first_time_ns) for run in runs])
+    last_ns = done_ns(trial_context, [(run.last_wall_ns, run.last_time_ns) for run in runs])
     begun_ns = _processes(trial_context, since_ns=since_ns, until_ns=until_ns).get(member, until_ns)
     return any(
         last >= max(since_ns, begun_ns) and first <= until_ns for first, last in zip(first_ns, last_ns, strict=True)
@@ -79,7 +76,7 @@ def _given(trial_context: TrialContext, *, since_ns: int, until_ns: int) -> Give
     given: dict[tuple[int, int], tuple[int, ...] | None] = {}
     begun_ns = _processes(trial_context, since_ns=since_ns, until_ns=until_ns)
     answers, left_ns = trial_context.group_answers, _left(trial_context, since_ns=since_ns)
-    times = _at(trial_context, [(answer.wall_ns, answer.time_ns) for answer in answers])
+    times = done_ns(trial_context, [(answer.wall_ns, answer.time_ns) for answer in answers])
     for at_ns, answer in sorted(zip(times, answers, strict=True), key=lambda one: one[0]):
         who = answer.member, answer.member_id
         if at_ns > until_ns:
@@ -115,13 +112,6 @@ def _left(trial_context: TrialContext, *, since_ns: int) -> dict[int, int]:
         if at_ns < since_ns and len({one.member_id for one in earlier}) <= 1:
             left[member] = at_ns
     return left
-
-
-def _at(trial_context: TrialContext, moments: Sequence[tuple[int | None, int]]) -> list[int]:
-    """Returns when brokers did something by their own clocks, where they say so (wall time, when it was read)."""
-    walls = np.array([NONE if wall is None else wall for wall, _ in moments], np.int64)
-    read_ns = np.array([time_ns for _, time_ns in moments], np.int64)
-    return [int(at_ns) for at_ns in np.minimum(monotonic(trial_context, walls, read_ns), read_ns)]
 
 
 def _named(partitions: Sequence[int]) -> str:

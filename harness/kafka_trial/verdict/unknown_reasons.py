@@ -6,16 +6,17 @@ too little was there to judge, and a pass would prove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.trial_context import HARNESS_STALL_NS, TOLERANCE_NS
 from kafka_trial.judge.judgement import FaultCoverage
 from kafka_trial.verdict.messages import plain
 from kafka_trial.witness.samplers import WALL_JUMP_NS
 
 if TYPE_CHECKING:
+    from kafka_trial.history.event import Event
     from kafka_trial.invariants.trial_context import TrialContext, Window
     from kafka_trial.judge.judge import Coverage, Judgement, SliceCoverage
     from kafka_trial.verdict.verdict_input import Scope
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 HARNESS_STALLED_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
 READ_MEDIAN, READ_WORST = "lines read within ms, median", "lines read within ms, worst"
 MS = 1_000_000
+MEMBERS_MAX = 5  # whose processor is told, those with the least
+SAMPLED_MIN_S = 5.0  # who lived for less has no share to speak of
 WITNESSES = ("offsets", "observer", "requests-", "transactions")
 WITNESS_STATES = {
     "ready": "never said that it had read to the end",
@@ -43,8 +46,12 @@ def environment_failures(judgement: Judgement) -> list[str]:
     told += _witnesses(trial_context)
     told += _clock_jumps(trial_context)
     told += _harness_stalls(trial_context)
-    told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
-    return told + [
+    return told + [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
+
+
+def judge_failures(judgement: Judgement) -> list[str]:
+    """Returns where the judge broke: it would do so again on the same history, and on the next one."""
+    return [
         f"the judge broke in {name}: {plain(error)}"
         for name, error in sorted(judgement.crashed.items())
         if name not in judgement.findings
@@ -71,6 +78,43 @@ def _harness_stalls(trial_context: TrialContext) -> list[str]:
         f"the harness stood still for {stood_ns / 1e9:.1f} s of {whole_ns / 1e9:.1f} s: "
         "what was said then cannot be placed; try again on a machine with less to do"
     ]
+
+
+def withheld_in_words(samples: Sequence[Event], trial_context: TrialContext) -> tuple[str, ...]:
+    """Returns what the machine kept from brokers and members, by its own samples; empty where it took none.
+
+    `samples`: the events `resources`. The processor that a member had is that of all its incarnations.
+    """
+    told = []
+    if over_ns := sum(one.over_ns for one in trial_context.cpu_waits):
+        members_s, brokers_s = (
+            sum(getattr(one, name) for one in trial_context.cpu_waits) / 1e9 for name in ("member_ns", "broker_ns")
+        )
+        told.append(
+            f"in {over_ns / 1e9:.0f} s, members were ready to run and had no processor for up to {members_s:.1f} s, "
+            f"brokers for up to {brokers_s:.1f} s"
+        )
+    had = [(cpu_s, over_s, member) for member, (cpu_s, over_s) in _processor_had(samples).items()]
+    least = sorted(had, key=lambda one: (one[0] / one[1], one[2]))[:MEMBERS_MAX]
+    shares = [f"{member} had {cpu_s:.1f} s of processor in {over_s:.0f} s" for cpu_s, over_s, member in least]
+    told += [", ".join(shares)] if shares else []
+    late_ns = max((delay_ns for _, delay_ns in trial_context.delays), default=0)
+    told += [f"the harness itself came up to {late_ns / 1e9:.1f} s late"] if late_ns > HARNESS_STALL_NS else []
+    return tuple(told)
+
+
+def _processor_had(samples: Sequence[Event]) -> dict[str, tuple[float, float]]:
+    """Returns by member how many seconds of processor it had, and in how many seconds, from first to last sample."""
+    ends: dict[tuple[str, object], list[Event]] = {}
+    for event in samples:
+        if event.member and isinstance(event.details.get("cpu_s"), int | float):
+            ends.setdefault((event.member, event.details.get("incarnation")), []).append(event)
+    had: dict[str, tuple[float, float]] = {}
+    for (member, _), events in ends.items():
+        cpu_s, over_s = had.get(member, (0.0, 0.0))
+        cpu_s += events[-1].details["cpu_s"] - events[0].details["cpu_s"]
+        had[member] = cpu_s, over_s + (events[-1].time_ns - events[0].time_ns) / 1e9
+    return {member: (cpu_s, over_s) for member, (cpu_s, over_s) in had.items() if over_s >= SAMPLED_MIN_S}
 
 
 def disturbances_counted(trial_context: TrialContext) -> dict[str, int]:
@@ -124,12 +168,19 @@ NO_EFFECTS = {
 
 
 def coverage_gaps(
-    coverage: Coverage, scope: Scope, *, silent: bool = False, sink: str | None = None, last_words: str | None = None
+    coverage: Coverage,
+    scope: Scope,
+    *,
+    silent: bool = False,
+    sink: str | None = None,
+    last_words: str | None = None,
+    found_idle: Collection[int] = (),
 ) -> list[str]:
     """Returns where too little was there to judge: nothing found there means nothing.
 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
     can say that, those that were there. Where these are too few, what a member wrote last may say why.
+    That nothing was handled on the partitions `found_idle` is a finding, and no gap.
     """
     told = list(scope.unknowns)
     least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
@@ -145,6 +196,7 @@ def coverage_gaps(
         told += _named("no record was judged", missing)
     if handled and not silent:
         idle = [part.partition for part in coverage.partitions if part.records and not part.handled]
+        idle = [partition for partition in idle if partition not in found_idle]
         told += _named("no record was handled", sorted(idle))
     return told
 

@@ -14,9 +14,12 @@ from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.invariants.trial_context import PrintedLines
 from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.scenario import Limits, Topic
 from kafka_trial.verdict.messages import plain
+
+NOT_REACHED = "not reached"  # how the evidence of a cut begins whose request never came
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,9 @@ class VerdictInput:
     too thin (few records judged, none on a partition, no work of a fault's target). `unready` say which members were
     not seen to be ready although the brokers saw them at work. `failures` are the consumer's
     plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs. `notes`
-    are worth knowing, and decide nothing.
+    are worth knowing, and decide nothing; nor does `printed`, what members printed that is no event, or an error.
+    `lasting`: those of `ground` that another try would meet again. `withheld`: what the machine kept from the members,
+    in words. `of_trial`: it can be tried again, it is no audit.
     """
 
     found: tuple[AnomalyResult, ...]
@@ -89,6 +94,10 @@ class VerdictInput:
     failures: tuple[Violation, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    lasting: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    of_trial: bool = True
+    printed: tuple[PrintedLines, ...] = ()
 
 
 @dataclass(frozen=True)

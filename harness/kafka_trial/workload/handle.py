@@ -21,6 +21,14 @@ ANSWER_WITHIN_S = 10.0
 CLOSE_WITHIN_S = 15.0  # on top of the bound of `stop`: writing the rest, closing the client, exiting
 
 
+COUNTS = {"sent": "sent", "ok": "acknowledged", "fail": "refused", "info": "of unknown fate"}
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Returns how many records were sent, and what became of them."""
+    return ", ".join(f"{counts.get(name, 0)} {words}" for name, words in COUNTS.items())
+
+
 class ProducerHandle:
     """A running workload process: its sends are in `history/workload.jsonl`, its complaints in `logs`."""
 
@@ -43,7 +51,7 @@ class ProducerHandle:
         counts = self._ask("open", "opened", within_s=within_s)
         if counts["ok"] != counts["sent"]:
             raise UnjudgeableError(
-                f"opening burst: expected {counts['sent']} acknowledgements before any fault, seen {counts}; "
+                f"opening burst: expected all to be acknowledged before any fault: {counts_in_words(counts)}; "
                 f"`message` of the failed sends in workload.jsonl says why (record size, topic settings, brokers)"
             )
         return int(counts["sent"])

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafka_trial.errors import InputError
+from kafka_trial.errors import InputError, reason
 from kafka_trial.scenario import Load
 from kafka_trial.workload.template import Template
 from kafka_trial.workload.workload import STEADY, Headers, Op, own_headers, padding_pool, payload_for
@@ -85,7 +85,7 @@ def kept_payload(folder: Path) -> PayloadFiles:
     try:
         files = PayloadFiles.from_json((folder / DESCRIPTION).read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = f"is no payload that a trial has kept ({type(error).__name__}: {error}); name RUN/payload"
+        problem = f"is no payload that a trial has kept ({reason(error)}); name RUN/payload"
         raise InputError(str(folder), problem) from error
     template, samples = (None if place is None else folder / place for place in (files.template, files.samples))
     return dataclasses.replace(files, template=template, samples=samples)

@@ -25,6 +25,7 @@ PLACES = {
     "rebalance-storm": "bumps",
     "crash-loop": "member",
     "unbounded-close": "member",
+    "never-rejoined": "member",
     "memory-over-limit": "incarnation",
     "oom-killed": "incarnation",
     "rogue-reader": "member",

@@ -24,8 +24,8 @@ from kafka_trial.report.explain import TABLE
 from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
+from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.setup import folder_digest
 from lab.calibration.attempts import (
     NOT_BEGUN,
     ROWS_NAME,

@@ -20,8 +20,8 @@ from kafka_trial.errors import KafkaTrialError
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.console import Console
+from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.blocking_turns_figures import Figures, Knobs, figures_of, predicted_drain_s, predicted_rate_per_s

@@ -18,8 +18,8 @@ from kafka_trial.errors import KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import Follower, RunFolder
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.trial.console import Console
+from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 from lab.calibration.source_digests import judging_digest, making_digest

@@ -59,23 +59,26 @@ def timeline_row(folder: RunFolder, *, case: int, cell: str, seed: int, anomaly:
     Raises:
         InputError: its history holds nothing that can be drawn.
     """
-    timeline = read_timeline(folder)
+    verdict = folder.read_json("verdict.json")
+    timeline = read_timeline(folder, verdict)
     if timeline is None or not timeline.partitions:
         said = "; ".join(timeline.notes) if timeline else ""
         raise InputError(str(folder.path), f"no partition of it can be drawn {said}".rstrip())
     shown = _partition(folder, timeline, anomaly)
+    zero_ms = dict(timeline.phases).get("faults", timeline.begin_ms)
+    lag = thinned(shown.lag)
     return TimelineRow(
         case=case,
         cell=cell,
         seed=seed,
-        verdict=str(folder.read_json("verdict.json")["verdict"]),
+        verdict=str(verdict["verdict"]),
         commit=git_revision(),
         partition=shown.partition,
         members=tuple(timeline.members),
-        faults=tuple((name, begin, end) for name, _, begin, end in timeline.faults),
-        owners=tuple((member, begin, end) for member, begin, end, *_ in shown.owners),
-        commits=tuple((at, offset, member) for at, offset, member, *_ in shown.commits),
-        **thinned(shown.lag),
+        faults=tuple((name, begin - zero_ms, end - zero_ms) for name, _, begin, end in timeline.faults),
+        owners=tuple((member, begin - zero_ms, end - zero_ms) for member, begin, end, *_ in shown.owners),
+        commits=tuple((at - zero_ms, offset, member) for at, offset, member, *_ in shown.commits),
+        **lag | {"at_ms": tuple(at - zero_ms for at in lag["at_ms"])},
     )
 
 

@@ -4,11 +4,11 @@ It imports nothing but the event and the modules beside it, walks lists of event
 compares everything with everything where that is the obvious way to say it. `judge(events, settings)` returns what it
 found, per anomaly.
 
-Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic
-or consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard
-of is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
-(value: of an effect it is the record's), stdout (buffered: lines come when a buffer is full), delivery (the claim's),
-reset (the policy), memory_max_bytes (the claim's).
+Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, ready_within_s
+([ready] within_s), protocol (classic or consumer), progress (kafka, …: where the committed position lives), sink
+(where one is declared, only what it heard of is done), no_effect (the outcomes that it need not hear of), effects
+(state: a later one of the key is enough), body (value: of an effect it is the record's), stdout (buffered: lines come
+when a buffer is full), delivery (the claim's), reset (the policy), memory_max_bytes (the claim's).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from kafka_trial.history.event import Event
@@ -27,6 +27,8 @@ from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
+from lab.naive import no_progress as naive_no_progress
+from lab.naive import rejoins as naive_rejoins
 from lab.naive import responses as naive_responses
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import states as naive_states
@@ -94,6 +96,7 @@ ANOMALIES = (
     "rebalance-storm",
     "crash-loop",
     "unbounded-close",
+    "never-rejoined",
     "memory-over-limit",
     "oom-killed",
     "rogue-reader",
@@ -118,6 +121,7 @@ NEED_SNAPSHOT = (
         "commit-lost",
         "orphan-partition",
         "rogue-reader",
+        "never-rejoined",
     ),
     "hanging-transaction",
 )
@@ -925,7 +929,7 @@ class Partition:
         killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_responses.fault_kind(e) in stops]
         if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
             return False
-        if any(self.trial.lane_member(request) is None for request, _ in self._asks):
+        if any(self.trial.lane_member(request) is None for request, *_ in self._asks):
             return False
         incarnations = sorted(
             (e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns
@@ -938,18 +942,15 @@ class Partition:
         return not overlap and str(line.member) in self.trial.fetching_members
 
     @cached_property
-    def _asks(self) -> list[tuple[Event, Mapping[str, Any]]]:
-        asks = [e for e in self.trial.requests if e.details["api"] == "FETCH" and e.details.get("lane") is not None]
-        return [(request, entry) for request in asks for entry in self.trial.entries(request, self.tp)]
+    def _asks(self) -> list[tuple[Event, Mapping[str, Any], float, float]]:
+        timed = naive_responses.timed_fetches(self.trial, self.tp)
+        return [one for one in timed if one[0].details.get("lane") is not None]
 
     def _may_have_fetched(self, line: Event) -> bool:
         """Some fetch of its process, begun by then, brought bytes from the record or before it; and what it asked for
         next lies beyond the record, or was asked for only after the line, or was not asked for at all."""
         asks = []
-        for request, entry in self._asks:
-            begun_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns) - int(
-                request.details.get("duration_ms", 0) * 1_000_000
-            )
+        for request, entry, begun_ns, _ in self._asks:
             if _incarnation(self, str(self.trial.lane_member(request)), begun_ns) == line.source:
                 asks.append((begun_ns, request.source, request.seq, entry))
         asks.sort(key=lambda ask: ask[:3])
@@ -1090,7 +1091,9 @@ class Partition:
                 if listed.get(connection) and not mine and member is not None:
                     found.append(Fetched(member, at_ns, None))
                 listed[connection] = bool(mine)
-            found += [Fetched(member, at_ns, entry["offset"]) for entry in mine if member is not None]
+        for request, entry, _, answered_ns in naive_responses.timed_fetches(self.trial, self.tp):
+            if (member := self.trial.lane_member(request)) is not None:
+                found.append(Fetched(member, int(answered_ns), entry["offset"]))
         return sorted(found, key=lambda fetch: fetch.time_ns)
 
     def starts_from(self, answer: Answer) -> bool:
@@ -1152,6 +1155,18 @@ class Partition:
             time_ns = self.trial.mono_ns(event.source_wall_ns, event.time_ns)
             result.append(Owning(event.details["log_offset"], time_ns, owners, assigned, names_it))
         return result
+
+    @cached_property
+    def owners_in_turn(self) -> list[tuple[float, str | None]]:
+        """Whenever a record of the offsets log lists the partition: when that was, and the member; None: unknown."""
+        found: list[tuple[float, int, str | None]] = []
+        for event in self.trial.offsets_log:
+            listed = [*self.trial.entries(event, self.tp), *self.trial.entries(event, self.tp, "pending")]
+            at = self.trial.mono_ns(event.source_wall_ns, event.time_ns), event.details.get("log_offset", -1)
+            for entry in listed if event.kind in ("group", "member_assignment") else ():
+                member_id = str(entry["member_id"] if event.kind == "group" else event.details["member_id"])
+                found.append((*at, self.trial.member_of_id.get(member_id)))
+        return [(time_ns, member) for time_ns, _, member in sorted(found, key=lambda one: one[:2])]
 
     def _take_up(self, event: Event, held: dict[str, tuple[bool, bool]]) -> bool:
         member_id = event.details["member_id"]
@@ -2658,28 +2673,36 @@ def _class_of_stuck(p: Partition, offset: int) -> str:
 def _class_by_fetches(p: Partition, owner: OwnershipEpoch, offset: int) -> str:
     """What the owner's own fetches tell, since it was assigned.
 
-    The log leaves out a fetch that asks as before in vain, so only two things are sure: that a partition was never
-    asked for, or is missing from a list that is complete; and that positions were answered and passed.
+    The log leaves out a fetch that asks as before in vain, so only this is sure: that a partition was never asked for,
+    or is missing from a list that is complete; that the last fetch was refused; and that positions were answered, and
+    passed, or answered again and again.
     """
-    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) == owner.member]
-    since_ns, dropped_ns = owner.opened.time_ns - TOLERANCE_NS, -1
-    asked: list[Any] = []
+    mine = [r for r in p.trial.of_kind("request") if p.trial.lane_member(r) == owner.member]
+    since_ns = owner.opened.time_ns - TOLERANCE_NS
+    asked: list[tuple[float, int | None, int, int]] = []  # when, from where (None: no longer), bytes, error
     listed: dict[Any, Any] = {}
-    for fetch in fetches:  # broker by broker, in the order of its lines
+    for fetch in [r for r in mine if r.details["api"] == "FETCH"]:  # broker by broker, in the order of its lines
         at_ns = p.trial.mono_ns(fetch.source_wall_ns, fetch.time_ns)
         here, connection = p.trial.entries(fetch, p.tp), (fetch.source, fetch.details.get("connection"))
         inside = since_ns <= at_ns <= (p.trial.snapshot_ns or 0)
-        asked += [(at_ns, entry["offset"], entry.get("size_bytes", 0)) for entry in here if inside]
+        for entry in here if inside else ():
+            asked.append((at_ns, entry["offset"], entry.get("size_bytes") or 0, entry.get("error") or 0))
         if fetch.details.get("complete"):
             if listed.get(connection) and not here and inside:
-                dropped_ns = max(dropped_ns, at_ns)
+                asked.append((at_ns, None, 0, 0))
             listed[connection] = bool(here)
-    last_ns = max((at_ns for at_ns, _, _ in asked), default=-1)
+    asked.sort(key=lambda one: one[0])
     states = [e.details.get("state") for e in p.trial.of_kind("witness") if e.source.startswith("requests-")]
-    if fetches and (dropped_ns > last_ns or not asked) and states and set(states) == {"complete"}:
+    seen = any(r.details.get("connection") for r in mine) and states and set(states) == {"complete"}
+    if seen and (not asked or asked[-1][1] is None):
         return "assigned-not-fetched"
-    answered = [position for _, position, size_bytes in asked if size_bytes > 0]
-    passed = any(position > offset for _, position, _ in asked)
+    if asked and asked[-1][3] > 0:
+        return "fetch-refused"
+    answered = [position for _, position, size_bytes, _ in asked if position is not None and size_bytes > 0]
+    rest = list(takewhile(lambda one: one[1] == asked[-1][1], reversed(asked)))
+    if len([one for one in rest if one[1] is not None and one[1] <= offset and one[2] > 0]) > 2:
+        return "fetched-undecodable"
+    passed = any(position > offset for _, position, _, _ in asked if position is not None)
     fetched = offset in answered or (passed and any(position < offset for position in answered))
     return "fetched-not-delivered" if fetched else "unclassified"
 
@@ -2688,29 +2711,41 @@ def _window_ns(p: Partition) -> float:
     return _window_of(p.trial)
 
 
+def _everywhere(trial: Trial) -> list[Partition]:
+    return [Partition(trial, tp) for tp in trial.slices()]
+
+
+def _stuck_window_ns(p: Partition) -> int:
+    return naive_no_progress.window_ns(p.trial, _everywhere(p.trial))
+
+
 def _is_stuck(p: Partition) -> bool:
     return bool(_undone(p)) and not _moved_lately(p)
 
 
 def _moved_lately(p: Partition) -> bool:
-    """A delivery, a completion, an effect or a commit that rose, within a window before the snapshot."""
-    snapshot_ns = p.trial.snapshot_ns or 0
-    moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
-    moves += [time_ns for time_ns, _ in p.effect_times]
-    moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
-    return any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
+    """A movement, or a fetch further on, within a window before the snapshot."""
+    since_ns = (p.trial.snapshot_ns or 0) - _stuck_window_ns(p)
+    return any(at >= since_ns for at in (*naive_no_progress.moves(p), *naive_no_progress.fetched_further(p)))
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
-    return _machine_stalled(p.trial, snapshot_ns - _window_ns(p), snapshot_ns) or not _had_time_to_move(p)
+    return _machine_stalled(p.trial, snapshot_ns - _stuck_window_ns(p), snapshot_ns) or not _had_time_to_move(p)
 
 
 def _had_time_to_move(p: Partition) -> bool:
-    """The drain was as long as the window, and as B as far as the rate was measured."""
+    """The drain was as long as the window, and B as far as the rate was measured; or as long as no progress takes."""
     measured = bool(p.trial.of_kind("calibrated"))
     bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
-    return _drain_ns(p) >= max(_window_ns(p), bound_ns)
+    return _drain_ns(p) >= max(_stuck_window_ns(p), bound_ns) or _without_progress_long_enough(p)
+
+
+def _without_progress_long_enough(p: Partition) -> bool:
+    """Records are left, nothing gets further, and has not for as long as it may take."""
+    partitions = _everywhere(p.trial)
+    left = any(_undone(q) for q in partitions) and naive_no_progress.makes_no_progress(p.trial, partitions)
+    return left and _drain_ns(p) >= naive_no_progress.bound_ns(p.trial, partitions)
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2732,16 +2767,17 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
             yield None if still or slow else p.found(None, converged=True)
     elif not (_is_stuck(p) and _had_time_to_move(p)) and not _is_false_lag(p):
         short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
-        yield None if still or short else p.found(None, converged=False)
+        yield None if still or (short and not _without_progress_long_enough(p)) else p.found(None, converged=False)
 
 
 def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _machine_stalled(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
-        p, _moved_lately
-    )
+    if _machine_stalled(p.trial, begins, snapshot_ns):
+        return True
+    short = _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(p, _moved_lately)
+    return short and not _without_progress_long_enough(p)
 
 
 def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
@@ -2808,7 +2844,8 @@ def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None =
 
 
 def rogue_reader(p: Partition) -> Iterator[Found | None]:
-    """A member that was sent records for longer than a window, and made no commit from its first fetch on."""
+    """A member that was sent records for longer than a window, and made no commit from its first fetch on; not what an
+    owner was sent, and never came to handle."""
     snapshot_ns = p.trial.snapshot_ns or 0
     sent: dict[str, list[tuple[float, int]]] = {}
     for request in p.trial.requests:
@@ -2816,7 +2853,8 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
         at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         if request.details["api"] == "FETCH" and member is not None and at_ns <= snapshot_ns:
             got = [entry["offset"] for entry in p.trial.entries(request, p.tp) if entry.get("size_bytes", 0) > 0]
-            sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
+            if got and not _sent_ahead(p, member, at_ns):
+                sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
     for member, fetches in sent.items():
         begin_ns, end_ns = min((at for at, _ in fetches), default=0), max((at for at, _ in fetches), default=0)
         commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
@@ -2826,6 +2864,25 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
             continue
         unclear = _machine_stalled(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
         yield None if unclear else (*p.tp, member, ())
+
+
+def _sent_ahead(p: Partition, member: str, at_ns: float) -> bool:
+    """Its member owned the partition by the offsets log, and lost it or was stopped before a commit was due there."""
+    source = _incarnation(p, member, at_ns)
+    exit_ns = p.trial.exit_ns(source) if source else FOREVER
+    since_ns, lost_ns, owner = FOREVER, FOREVER, None
+    for listed_ns, listed in p.owners_in_turn:
+        if listed_ns <= at_ns + LOG_TOLERANCE_NS:
+            since_ns, owner = (listed_ns, listed) if listed != owner or since_ns == FOREVER else (since_ns, owner)
+        elif listed != owner:
+            lost_ns = listed_ns
+            break
+    lost_ns = min(lost_ns, exit_ns)
+    if owner != member or lost_ns > (p.trial.snapshot_ns or 0) or at_ns > lost_ns + TOLERANCE_NS:
+        return False
+    lines = [work.event for work in p.completions if work.event.member == member]
+    handled = [event.time_ns for event in lines] + [time_ns for time_ns, _ in p.effect_times]
+    return not any(since_ns <= time_ns <= lost_ns - _window_of(p.trial) for time_ns in handled)
 
 
 def _machine_stalled(trial: Trial, begin_ns: float, end_ns: float) -> bool:
@@ -3176,6 +3233,7 @@ GROUP_CHECKS = {
     "rebalance-storm": rebalance_storm,
     "crash-loop": crash_loop,
     "unbounded-close": unbounded_close,
+    "never-rejoined": naive_rejoins.never_rejoined,
     "memory-over-limit": memory_over_limit,
     "oom-killed": oom_killed,
 }

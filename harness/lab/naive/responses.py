@@ -189,13 +189,28 @@ def _is_given_others(p: Partition, request: Event) -> bool:
 
 def fetches(trial: Trial, tp: Slice, member: str) -> list[tuple[float, int]]:
     """(when it began, from which position) of the member's fetches of a partition."""
-    found: list[tuple[float, Mapping[str, Any]]] = [
-        (begun_ns(trial, request), entry)
-        for request in trial.requests
+    found = [
+        (begun, entry["offset"])
+        for request, entry, begun, _ in timed_fetches(trial, tp)
         if _is_a_fetch_of(trial, request, member)
-        for entry in trial.entries(request, tp)
     ]
-    return sorted(((ns, entry["offset"]) for ns, entry in found), key=lambda one: one[0])
+    return sorted(found, key=lambda one: one[0])
+
+
+def timed_fetches(trial: Trial, tp: Slice) -> list[tuple[Event, Mapping[str, Any], float, float]]:
+    """Every fetch of a partition, log by log, with when it began and was answered: over one connection a broker takes
+    one request after the other, so neither ever comes before that of the request before."""
+    found: list[tuple[Event, Mapping[str, Any], float, float]] = []
+    latest: dict[tuple[Any, ...], tuple[float, float]] = {}
+    for request in trial.requests:
+        for entry in trial.entries(request, tp) if api(request) == "FETCH" else ():
+            over = (request.source, request.details.get("lane"), request.details.get("connection"))
+            own = begun_ns(trial, request), sent_ns(trial, request)
+            before = latest.get(over, own) if over[2] else own
+            answered = max(own[1], before[1])
+            latest[over] = max(own[0], before[0]), answered
+            found.append((request, entry, min(latest[over][0], answered), answered))
+    return found
 
 
 def fetches_are_known(trial: Trial, member: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Partition
+    from lab.naive.checker import Partition, Trial
 
 FOREVER = float("inf")
 SECOND_NS = 1_000_000_000
@@ -27,18 +27,18 @@ def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
     ratios = sorted(ratio for q in partitions if (ratio := _ratio(q, begins_ns)) is not None)
     times = ratios[(len(ratios) - 1) // 2] if ratios else 1.0
     slower = (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
-    return slower + waited_more_ns(p, begins_ns)
+    return slower + waited_more_ns(p.trial, begins_ns)
 
 
-def waited_more_ns(p: Partition, begins_ns: float) -> float:
-    """What was waited in the drain, less the share that was waited anyway while the opening burst was worked on."""
-    steady_ns, rated = p.trial.phase_ns("steady"), p.trial.of_kind("calibrated")
+def waited_more_ns(trial: Trial, begins_ns: float) -> float:
+    """What was waited since then, less the share that was waited anyway while the opening burst was worked on."""
+    steady_ns, rated = trial.phase_ns("steady"), trial.of_kind("calibrated")
     if steady_ns is None or not rated:
         return 0.0
 
     def share(begin_ns: float, end_ns: float) -> tuple[float, float]:
         waited = over = 0.0
-        for e in p.trial.of_kind("cpu_wait"):
+        for e in trial.of_kind("cpu_wait"):
             span = e.details["over_ns"]
             if e.time_ns > begin_ns and e.time_ns - span < end_ns:
                 waited += min(span, e.details["member_ns"] + e.details["broker_ns"])
@@ -46,7 +46,7 @@ def waited_more_ns(p: Partition, begins_ns: float) -> float:
         return waited, over
 
     before, before_over = share(steady_ns, rated[-1].time_ns)
-    drain, drain_over = share(begins_ns, p.trial.snapshot_ns or FOREVER)
+    drain, drain_over = share(begins_ns, trial.snapshot_ns or FOREVER)
     return max(0.0, drain - drain_over * before / before_over) if before_over else 0.0
 
 

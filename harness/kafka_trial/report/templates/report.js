@@ -7,7 +7,7 @@
   if (!block) return;
   const { timeline, advice } = JSON.parse(block.textContent);
   const { anomalies, members, partitions, faults, phases } = timeline;
-  const GUTTER = 56, RIGHT = 10, NEAR_PX = 8, PAGE = 12, AXIS = 18, SPAN_MIN_MS = 4;
+  const GUTTER = 56, RIGHT = 10, NEAR_PX = 8, PAGE = 12, AXIS = 18, SPAN_MIN_MS = 4, UNFOLDED = 3;
   const WHOLE = [timeline.begin_ms, Math.max(timeline.end_ms, timeline.begin_ms + SPAN_MIN_MS)];
   const WORD = { violation: "violation", undecided: "undecided", tolerated: "tolerated", ground: "not its fault" };
   let view = [...WHOLE], chosen = null, cursor_ms = null, list = [], page = 0;
@@ -77,9 +77,9 @@
       return `Committed offset ${offset}${by} took effect at ${seconds(at)}${more}${fell ? "; it was higher before" : ""}.`;
     });
   });
-  const found = anomalies.listed.map(([name, weight, where, at, first, proofs, sentence], number) => ({
-    number, name: anomalies.names[name], weight: anomalies.weights[weight], where, at, first, proofs, sentence,
-    advice: advice[name],
+  const found = anomalies.listed.map(([name, weight, where, at, first, proofs, sentence, place_no, who, records]) => ({
+    name: anomalies.names[name], weight: anomalies.weights[weight], where, at, first, proofs, sentence,
+    place: place_no, who, records, advice: advice[name],
   }));
   const told = (one) => `${one.name} (${WORD[one.weight] ?? one.weight})${one.at === null ? "" : ` at ${seconds(one.at)}`}: ${one.sentence}`;
   const violations_last = (events) => events.sort((a, b) => (a.rank - b.rank) || (a.begin - b.begin));
@@ -129,15 +129,34 @@
       ],
     })),
   ];
+  const FOLDED = new Set(["owner", "running", "anomalies"]); // the lanes of a row that is folded
   for (const row of rows) {
-    row.lanes = row.lanes.filter((one) => one.kind === "lines" || one.events.length || one.name === "anomalies");
+    row.unfolded = row.lanes.filter((one) => one.kind === "lines" || one.events.length || one.name === "anomalies");
+    row.violations = row.partition === undefined ? 0 : found.filter((one) => one.where === row.partition && one.weight === "violation").length;
+    row.label = row.title + (row.violations ? `, ${count(row.violations, "violation")}` : "");
+  }
+  const worst = new Set(rows.filter((row) => row.violations).sort((a, b) => b.violations - a.violations).slice(0, UNFOLDED));
+  if (found[0]?.where != null) worst.add(rows.find((row) => row.partition === found[0].where)); // the headline's
+  for (const row of rows) set_lanes(row, row.id !== "trial" && !worst.has(row));
+  function set_lanes(row, folded) {
+    row.folded = folded;
+    row.lanes = folded ? row.unfolded.filter((one) => FOLDED.has(one.name)) : row.unfolded;
     row.steps = row.lanes.flatMap((one) => one.events.map((step) => ({ step, lane: one }))).sort((a, b) => a.step.begin - b.step.begin);
     row.at = -1;
+  }
+  function fold(row, folded) {
+    set_lanes(row, folded);
+    row.toggle.setAttribute("aria-expanded", String(!folded));
+    row.box.setAttribute("aria-label", `${row.title}: ${row.lanes.map((one) => one.name).join(", ")}`);
+  }
+  function fold_all(folded) {
+    for (const row of rows) if (row.toggle) fold(row, folded);
+    redraw();
   }
 
   // ---- the page's part ----
   const root = document.getElementById("timeline");
-  const detail = make("p", { class: "detail", role: "status" }, "Point at an event, or choose a row and press an arrow key.");
+  const detail = make("p", { class: "detail", role: "status" }, "Hover over an item, or select it with the arrow keys, for details.");
   const proof = make("div", { class: "proof", tabindex: "0", role: "region", "aria-label": "the chosen anomaly" });
   proof.hidden = true;
   const shown_from_to = make("span", { class: "soft", id: "timeline-view" });
@@ -146,7 +165,8 @@
   tools.append(
     button("Zoom in", () => zoom(0.5)), button("Zoom out", () => zoom(2)), button("Earlier", () => shift(-0.5)),
     button("Later", () => shift(0.5)), button("Whole trial", () => look(...WHOLE)),
-    button("Previous anomaly", () => step_anomaly(-1)), button("Next anomaly", () => step_anomaly(1)),
+    button("Unfold all", () => fold_all(false)), button("Fold all", () => fold_all(true)),
+    ...(found.length ? [button("Previous anomaly", () => step_anomaly(-1)), button("Next anomaly", () => step_anomaly(1))] : []),
     selection("Show", [["", "everything"], ["partition", "partitions"], ["member", "members"], ...rows.map((row) => [row.id, row.title])], show),
     shown_from_to,
   );
@@ -157,7 +177,12 @@
       "aria-label": `${row.title}: ${row.lanes.map((one) => one.name).join(", ")}`,
     });
     row.svg = draw(row.box, "svg", { "aria-hidden": "true" });
-    row.box.prepend(make("h3", {}, row.title));
+    const head = make("h3", {}, row.id === "trial" ? row.title : null);
+    if (row.id !== "trial") {
+      row.toggle = button(row.label, () => { fold(row, !row.folded); redraw(); }, { class: "fold", "aria-expanded": String(!row.folded) });
+      head.append(row.toggle);
+    }
+    row.box.prepend(head);
     listen(row);
     rows_box.append(row.box);
   }
@@ -168,13 +193,31 @@
   const sticky = make("div", { class: "sticky card" });
   sticky.append(detail, proof);
   root.append(tools, legend, rows_box, sticky);
+  const filters = { name: "", place: "", who: "", record: "", text: "" };
+  const matching = make("p", { class: "soft", role: "status" });
   if (found.length) {
-    const names = anomalies.names.map((name, number) => [String(number), `${name} (${found.filter((one) => one.name === name).length})`]);
-    const head = make("div", { class: "tools" });
-    head.append(selection("Anomalies", [["", `all (${found.length})`], ...names], list_of));
-    root.append(make("h3", {}, "Jump to an anomaly"), head, list_box, pager);
+    const choices = (label, key, names, of) => {
+      const used = names.map((name, number) => [String(number), name, found.filter((one) => of(one, number)).length]).filter((one) => one[2]);
+      return selection(label, [["", "all"], ...used.map(([value, name, many]) => [value, `${name} (${many})`])], (value) => filter(key, value));
+    };
+    const typed = (label, key, attributes) => {
+      const box = make("input", attributes), wrapped = make("label", {}, `${label} `);
+      box.addEventListener("input", () => filter(key, box.value));
+      wrapped.append(box);
+      return wrapped;
+    };
+    const head = make("div", { class: "tools", role: "search", "aria-label": "filters of the list" });
+    const where = topics.size > 1 ? anomalies.where : anomalies.where.map((name) => name.replace(/ of .*/, ""));
+    head.append(
+      choices("Kind", "name", anomalies.names, (one, number) => one.name === anomalies.names[number]),
+      choices("Where", "place", where, (one, number) => one.place === number),
+      choices("Member", "who", anomalies.members, (one, number) => one.who.includes(number)),
+      typed("Record", "record", { type: "number", min: "0", size: "8", placeholder: "offset" }),
+      typed("Search", "text", { type: "search", size: "16" }),
+    );
+    root.append(make("h3", { id: "anomalies" }, `Anomalies (${found.length})`), head, matching, list_box, pager);
   }
-  root.hidden = false;
+  root.hidden = document.getElementById("keys").hidden = false;
 
   // ---- drawing ----
   const scale = (width) => {
@@ -193,17 +236,18 @@
   function draw_row(row, width) {
     const { svg } = row, { x, inner } = scale(width);
     const edge = (ms) => Math.min(Math.max(x(ms), GUTTER), GUTTER + inner);
-    const height = row.lanes.reduce((sum, one) => sum + one.height + 6, 0) + AXIS;
+    const axis = row.folded ? 4 : AXIS; // without its labels
+    const height = row.lanes.reduce((sum, one) => sum + one.height + 6, 0) + axis;
     svg.replaceChildren();
     svg.setAttribute("width", width);
     svg.setAttribute("height", height);
     const area = (begin, end, cls) => {
       if (end < view[0] || begin > view[1]) return;
-      draw(svg, "rect", { class: cls, x: edge(begin), y: 0, width: Math.max(edge(end) - edge(begin), 2), height: height - AXIS });
+      draw(svg, "rect", { class: cls, x: edge(begin), y: 0, width: Math.max(edge(end) - edge(begin), 2), height: height - axis });
     };
     for (const [, , begin, end] of faults) area(begin, end, "fault");
     if (chosen && chosen.at !== null && (row.id === "trial" || row.partition === chosen.where)) area(chosen.first, chosen.at, "chosen");
-    draw_axis(svg, x, width, height);
+    draw_axis(svg, x, width, height, axis);
     let top = 2;
     for (const one of row.lanes) {
       one.top = top;
@@ -219,13 +263,13 @@
       if (at >= view[0] && at <= view[1]) draw(svg, "path", { class: "proof-mark", d: `M${x(at)},0l4,5l-4,5l-4,-5z` });
     }
     if (cursor_ms !== null && cursor_ms >= view[0] && cursor_ms <= view[1])
-      draw(svg, "line", { class: "cursor", x1: x(cursor_ms), x2: x(cursor_ms), y1: 0, y2: height - AXIS });
+      draw(svg, "line", { class: "cursor", x1: x(cursor_ms), x2: x(cursor_ms), y1: 0, y2: height - axis });
   }
-  function draw_axis(svg, x, width, height) {
+  function draw_axis(svg, x, width, height, axis) {
     const step = nice(((view[1] - view[0]) / Math.max(2, width / 90)) || 1), digits = Math.max(0, Math.ceil(-Math.log10(step / 1000)));
     for (let at = Math.ceil(view[0] / step) * step; at <= view[1]; at += step) {
-      draw(svg, "line", { class: "grid", x1: x(at), x2: x(at), y1: 0, y2: height - AXIS + 3 });
-      draw(svg, "text", { class: "tick", x: x(at), y: height - 4, "text-anchor": x(at) > width - 30 ? "end" : "middle" }, `${(at / 1000).toFixed(digits)} s`);
+      draw(svg, "line", { class: "grid", x1: x(at), x2: x(at), y1: 0, y2: height - axis + 3 });
+      if (axis === AXIS) draw(svg, "text", { class: "tick", x: x(at), y: height - 4, "text-anchor": x(at) > width - 30 ? "end" : "middle" }, `${(at / 1000).toFixed(digits)} s`);
     }
   }
   const inside = (one) => one.end >= view[0] && one.begin <= view[1];
@@ -387,9 +431,15 @@
   }
 
   // ---- anomalies ----
-  function list_of(which) {
-    list = found.filter((one) => which === "" || one.name === anomalies.names[Number(which)])
-      .sort((a, b) => rank(b.weight) - rank(a.weight) || (a.at ?? Infinity) - (b.at ?? Infinity) || a.number - b.number);
+  function filter(key, value) { // the list is in the order in which the page tells anomalies: the headline's first
+    filters[key] = value;
+    const { name, place: where, who, record, text } = filters, words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const spoken = (one) => `${told(one)} ${one.proofs.map((number) => anomalies.proofs[number][0]).join(" ")}`.toLowerCase();
+    list = found.filter((one) => (name === "" || one.name === anomalies.names[Number(name)])
+      && (where === "" || one.place === Number(where)) && (who === "" || one.who.includes(Number(who)))
+      && (record === "" || one.records.some(([first, last]) => first <= Number(record) && Number(record) <= last))
+      && (!words.length || words.every((word) => spoken(one).includes(word))));
+    matching.textContent = list.length === found.length ? "The headline's first; then by kind." : `${list.length} of ${found.length} match.`;
     show_page(0);
   }
   function show_page(number) {
@@ -428,6 +478,7 @@
     if (!move) return redraw();
     const row = rows.find((other) => other.partition !== undefined && other.partition === one.where) ?? rows[0];
     if (row.box.hidden) show("");
+    if (row.folded) fold(row, false);
     const span = Math.max(one.at - one.first, 500);
     look(one.first - span * 0.6, one.at + span * 0.6);
     row.at = row.steps.findIndex((other) => other.step.anomaly === one);
@@ -443,6 +494,6 @@
     if (one.at !== null) look(one.first - span * 0.6, one.at + span * 0.6);
   }
 
-  list_of("");
+  filter("text", "");
   new ResizeObserver(redraw).observe(rows_box);
 })();

@@ -1,0 +1,1 @@
+"""Starters: the smallest honest consumers, for `init`."""

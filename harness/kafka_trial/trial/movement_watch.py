@@ -1,0 +1,124 @@
+"""Movements, seen live: how long partitions paused so far, since when none got further, and what is in hand.
+
+Fed by `progress.py`, for the bounds of the drain. The judge finds the same in the whole history
+(`invariants/movements.py`, which says what counts).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_trial.history.event import Event
+from kafka_trial.invariants.group_timeouts import TIMES_FURTHER, Movements
+
+Place = tuple[int, int]  # partition, offset
+SECOND_NS = 1_000_000_000
+
+
+@dataclass
+class MovementWatch:
+    """What moved on the partitions of one topic."""
+
+    topic: str
+    progressed_ns: int = 0  # when any of them got further last
+    _gap_ns: int | None = None
+    _moved_ns: dict[int, int] = field(default_factory=dict)
+    _peaks: dict[int, int] = field(default_factory=dict)
+    _epochs: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _given: Counter[tuple[str, int, Place]] = field(default_factory=Counter)
+    _times: Counter[tuple[str, Place]] = field(default_factory=Counter)
+    _in_hand: dict[Place, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    _unplaced: list[Event] = field(default_factory=list)
+    _new: list[tuple[int, int]] = field(default_factory=list)  # time, partition
+
+    def take(self, event: Event) -> None:
+        """Takes one event into account; `settle` is called after the last of those that were read together."""
+        if event.kind == "effect":
+            self._unplaced.append(event)
+        elif event.kind in ("assigned", "revoked", "lost", "stopped", "exited"):
+            self._take_callback(event)
+        elif event.topic == self.topic and event.partition is not None:
+            if event.kind == "committed" and event.committed_offset is not None:
+                self._take_commit(event.partition, event.committed_offset, event.time_ns)
+            elif event.kind in ("delivered", "processed") and event.offset is not None:
+                self._take_work(event, (event.partition, event.offset))
+
+    def settle(self, places: Mapping[str, Place]) -> None:
+        """Counts what was read since the last time, in its order; `places` are those of the ids that effects bear."""
+        waiting, self._unplaced = self._unplaced, []
+        for event in waiting:
+            if (place := places.get(str(event.id))) is not None:
+                self._take_effect(event, place)
+            else:
+                self._unplaced.append(event)  # its send was not read yet, or it is of no record
+        for time_ns, partition in sorted(self._new):
+            before_ns = self._moved_ns.get(partition, time_ns)
+            self._gap_ns = max(self._gap_ns or 0, time_ns - before_ns)
+            self._moved_ns[partition] = max(before_ns, time_ns)
+        self._new.clear()
+
+    @property
+    def movements(self) -> Movements:
+        """What partitions have shown of their pauses."""
+        return Movements(None if self._gap_ns is None else self._gap_ns / SECOND_NS)
+
+    def in_hand_since_ns(self) -> int | None:
+        """Returns when the latest record that some member has in hand was delivered to it; None where none is."""
+        few = (held for place, held in self._in_hand.items() if self._times["delivered", place] <= TIMES_FURTHER)
+        return max((at_ns for held in few for at_ns in held.values()), default=None)
+
+    def _take_callback(self, event: Event) -> None:
+        """Who gets partitions begins anew with them; who loses some, or ends, has nothing of them in hand."""
+        entries = event.details.get("entries", ())
+        named = {entry.get("partition") for entry in entries if entry.get("topic", self.topic) == self.topic}
+        if event.kind == "assigned":
+            self._epochs.update((event.source, partition) for partition in named)
+            return
+        for place, held in self._in_hand.items():
+            if event.kind in ("stopped", "exited") or place[0] in named:
+                held.pop(event.source, None)
+
+    def _take_commit(self, partition: int, committed_offset: int, time_ns: int) -> None:
+        if committed_offset > self._peaks.get(partition, -1):
+            self._peaks[partition] = committed_offset
+            self._move(partition, time_ns)
+            self.progressed_ns = max(self.progressed_ns, time_ns)
+
+    def _take_work(self, event: Event, place: Place) -> None:
+        if event.kind == "delivered":
+            given = event.source, self._epochs[event.source, place[0]], place
+            self._given[given] += 1
+            self._in_hand[place][event.source] = event.time_ns
+            if self._given[given] > TIMES_FURTHER:
+                self._count(event.kind, place, event.time_ns)
+                return
+        else:
+            self._put_down(place, event.source)
+            if event.outcome == "failed":  # it will be tried again
+                return
+        self._move(place[0], event.time_ns)
+        self._count(event.kind, place, event.time_ns)
+
+    def _take_effect(self, event: Event, place: Place) -> None:
+        held = self._in_hand.get(place, {})
+        for source in [source for source, since_ns in held.items() if since_ns <= event.time_ns]:
+            self._put_down(place, source)
+        self._move(place[0], event.time_ns)
+        self._count("effect", place, event.time_ns)
+
+    def _put_down(self, place: Place, source: str) -> None:
+        held = self._in_hand.get(place)
+        if held is not None:
+            held.pop(source, None)
+            if not held:
+                del self._in_hand[place]
+
+    def _count(self, kind: str, place: Place, time_ns: int) -> None:
+        self._times[kind, place] += 1
+        if self._times[kind, place] <= TIMES_FURTHER:
+            self.progressed_ns = max(self.progressed_ns, time_ns)
+
+    def _move(self, partition: int, time_ns: int) -> None:
+        self._new.append((time_ns, partition))

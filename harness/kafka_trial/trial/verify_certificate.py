@@ -1,0 +1,100 @@
+"""Verifying a certificate: no file has changed, it says what its run folders say, and all is judged so again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from kafka_trial.check import check_run
+from kafka_trial.errors import FAIL, PASS
+from kafka_trial.history.store import RunFolder, open_run_folder
+from kafka_trial.report.certificate import (
+    SINCE_SCHEMA_3,
+    Certificate,
+    CertifiedTrial,
+    certified,
+    file_digests,
+    read_certificate,
+)
+
+JUDGED = ("verdict.json", "anomalies.jsonl", "series.parquet", "report.txt", "report.html", "report.json")
+
+
+def verify(file: Path, *, say: Callable[[str], object]) -> int:
+    """Tells whether a certificate holds: every file is as it was, says what it says, and is judged so again.
+
+    Judged in a copy, so that nothing of the certificate's folder changes. Returns 0 where it holds, whatever its
+    verdict; 1 where it does not.
+
+    Raises:
+        InputError: it is no certificate.
+    """
+    certificate, root = read_certificate(file), file.absolute().parent
+    broken = 0
+    for trial in certificate.trials.values():
+        problems = changed_files(root, trial) or _said_otherwise(certificate, root, trial)
+        problems = problems or _of_another_image(certificate, root, trial) or _judged_otherwise(root, trial)
+        broken += bool(problems)
+        say(f"{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
+    return FAIL if broken else PASS
+
+
+def changed_files(root: Path, trial: CertifiedTrial) -> list[str]:
+    """Returns what is no longer as a certificate says, a sentence for each file of a trial; empty where all is."""
+    folder = root / trial.run
+    if not folder.resolve().is_relative_to(root.resolve()):
+        return [f"{trial.run} is no place beside the certificate"]
+    if not folder.is_dir():
+        return [f"{trial.run} is missing"]
+    now = file_digests(folder)
+    changed = [name for name in sorted({*now, *trial.files}) if now.get(name) != trial.files.get(name)]
+    became = {
+        name: "is missing" if name not in now else "was changed" if name in trial.files else "was added"
+        for name in changed
+    }
+    return [f"{trial.run}/{name} {what}" for name, what in became.items()]
+
+
+def _said_otherwise(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:
+    """Returns what the certificate says of a trial that its run folder does not; of an earlier one what it says."""
+    folder = RunFolder(root / trial.run)
+    metadata, scenario = folder.read_json("run.json"), folder.read_json("scenario.json")
+    try:
+        cell = (scenario["name"], metadata["kafka"], metadata["seed"])
+        said = asdict(certified(folder, cell=cell, run=trial.run, replay=trial.replay, earlier=trial.earlier))
+    except (KeyError, TypeError) as error:
+        return [f"{trial.run} is no run folder of ours ({type(error).__name__}: {error})"]
+    told = {
+        name: value for name, value in asdict(trial).items() if certificate.schema > 2 or name not in SINCE_SCHEMA_3
+    }
+    return [f"{trial.run} says otherwise: {name}" for name, value in told.items() if said[name] != value]
+
+
+def _of_another_image(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:
+    """Returns that a trial was one of another image, which had been given the name while others were tried."""
+    image, metadata = certificate.consumer.get("image"), RunFolder(root / trial.run).read_json("run.json")
+    tried = metadata.get("images", {}).get(metadata.get("consumer_image"))
+    if image is None or tried == image["id"]:
+        return []
+    return [f"{trial.run} is a trial of another image: {image['name']} was {tried} there, is {image['id']} here"]
+
+
+def _judged_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
+    with _copy(open_run_folder(root / trial.run)) as copy:
+        verdict = check_run(copy)
+        same = (copy.path / "verdict.json").read_bytes() == (root / trial.run / "verdict.json").read_bytes()
+    because = ", for other reasons" if verdict.verdict == trial.verdict else ""
+    return [] if same else [f"is now judged {verdict.verdict}{because}: by another version of kafka-trial?"]
+
+
+@contextmanager
+def _copy(folder: RunFolder) -> Iterator[RunFolder]:
+    """Yields a run folder of links to what one holds, without what the judge writes."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-verify-") as scratch:
+        for place in folder.path.iterdir():
+            if place.name not in (*JUDGED, "cache"):
+                (Path(scratch) / place.name).symlink_to(place)
+        yield RunFolder(Path(scratch))
