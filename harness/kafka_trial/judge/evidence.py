@@ -83,10 +83,15 @@ def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> Not
     return ELSEWHERE[name] if decided else None
 
 
-def _records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+def _control_read(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.control_read != "complete":
         return NotJudged(NotJudgedReason.CONTROL_READ, {"state": trial_context.control_read or "missing"})
-    return None if seen.records else NotJudged(NotJudgedReason.NO_RECORDS)
+    return None
+
+
+def _records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    none = None if seen.records else NotJudged(NotJudgedReason.NO_RECORDS)
+    return _control_read(trial_context, seen) or none
 
 
 def _handled(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -309,6 +314,7 @@ def _witness(trial_context: TrialContext, name: str) -> NotJudged | None:
 
 
 NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
+    "control read": _control_read,
     "records": _records,
     "handled": _handled,
     "own word": _member_lines,

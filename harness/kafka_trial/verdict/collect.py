@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.absences import hits_nobody
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.bad_lines import lost_events_in_words
@@ -48,9 +49,9 @@ def collect(
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
     coverage, trial_context = judgement.coverage, judgement.trial_context
-    faults = faults_of(
-        said, scope.planned, [number for number, one in coverage.faults.items() if one.traffic_after_heal]
-    )
+    returned = [number for number, one in coverage.faults.items() if one.traffic_after_heal]
+    unasked = [window.number for window in trial_context.windows if hits_nobody(trial_context, window)]
+    faults = faults_of(said, scope.planned, [*returned, *unasked])
     failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
     at_work = working(failed, trial_context, partitions=scope.partitions)
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
@@ -224,7 +225,7 @@ def faults_of(said: Said, planned: Sequence[Mapping[str, Any]], returned: Collec
     """Returns the faults that were planned or shown, by number, each with its evidence.
 
     The run itself waits some seconds for traffic, and a member may have to wait for longer sessions to expire: those of
-    `returned` had traffic after they had been healed, whenever that was.
+    `returned` had traffic after they had been healed, whenever that was, or hit nobody whose traffic could return.
     """
     evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
     shown = [_fault(event, number, returned=number in returned) for number, event in sorted(evidence.items())]
