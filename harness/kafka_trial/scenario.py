@@ -51,7 +51,8 @@ class Load:
     `aborted_ratio`: which part of the steady load is written in transactions that are aborted. `quiet_after_s`: so many
     seconds into the faults phase the load ends for good; what is not committed by then, no later record commits.
     `null_values`: which part of all records has no value (in a compacted topic a tombstone: "delete this key");
-    `null_keys`: which part of them has no key, beside others that have one.
+    `null_keys`: which part of them has no key, beside others that have one. `factor`: which part of its scenario's own
+    load this is; opening burst, rate and bursts are multiplied by it already (`workload/load_factor.py`).
     """
 
     opening_burst: int = 2000
@@ -71,6 +72,7 @@ class Load:
     null_values: float = 0.0
     null_keys: float = 0.0
     quiet_after_s: float | None = None
+    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         "load.null_keys needs load.keyed = true: without it no record has a key": load.keyed or not load.null_keys,
         "load.quiet_after_s must not be negative": load.quiet_after_s is None or load.quiet_after_s >= 0,
         "load.entities needs load.keyed = false: a record with a key is of that": not (load.entities and load.keyed),
+        "load.factor must be above 0 and at most 1": 0 < load.factor <= 1,
         "load.rate_per_s must be above 0": load.rate_per_s > 0,
         "load.key_count must be at least 1": load.key_count >= 1,
         "load.opening_burst must be at least 1": load.opening_burst >= 1,
@@ -168,6 +171,8 @@ def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
         table = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return None, [f"cannot be read as TOML: {reason(error)}"]
+    if isinstance(table.get("load"), dict) and "factor" in table["load"]:
+        return None, ["load.factor says what a run has done: lessen the load with --load, or [load] in consumer.toml"]
     return _of_our_schema({"name": path.stem} | table)
 
 
@@ -207,6 +212,8 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
             del table["load"][later]
     if scenario.load.quiet_after_s is None:
         del table["load"]["quiet_after_s"]
+    if scenario.load.factor == 1:
+        del table["load"]["factor"]
     for step in table["schedule"]:
         if not step["after"]:
             del step["after"]

@@ -524,6 +524,28 @@ def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
     )
 
 
+def test_a_smaller_load_is_told(tmp_path: Path) -> None:
+    """In the verdict's notes, with what was sent in its place; a scenario with all of its load says nothing."""
+    folder = make_folder(tmp_path)
+    folder.write_json("scenario.json", {"load": {"factor": 0.1, "opening_burst": 200, "rate_per_s": 30.0}})
+    (note,) = case(scope=scope_of(folder)).notes
+    assert note.startswith("the load was 0.1 of the scenario's own: 200 records at once, then 30.0 a second;")
+    folder.write_json("scenario.json", {"load": {"opening_burst": 200}})
+    assert scope_of(folder).load == ""
+
+
+def test_what_expired_while_nobody_ran_is_named() -> None:
+    """Though no claim forbids it: with the ranges."""
+    gone = [
+        Anomaly("overtaken", "t", 2, {"offset": 60, "last_offset": 115, "while_away": away}, ())
+        for away in (True, False)
+    ]
+    found = {"overtaken": Finding("overtaken", "delivery", count=2, instances=tuple(gone))}
+    assert case(findings=found).notes == (
+        "expired while no member ran, the trial had stopped all: offsets (of partition) 60 to 115 of 2",
+    )
+
+
 @pytest.mark.parametrize("damage", ['{"seed": 7}', '{"faults": [{"no": 0}, 3]}', '{"faults": null}', "[]"])
 def test_a_schedule_that_is_not_whole_is_doubted(tmp_path: Path, damage: str) -> None:
     """How many faults it held nobody knows: a pass would not tell through what."""

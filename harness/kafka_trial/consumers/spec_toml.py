@@ -39,6 +39,7 @@ from kafka_trial.consumers.spec import (
     Identity,
     ImageLimits,
     KafkaSettings,
+    LoadGiven,
     Payload,
     ProgressPlace,
     Ready,
@@ -52,6 +53,7 @@ from kafka_trial.consumers.spec import (
 )
 from kafka_trial.errors import InputError, none_of, shown, unknown_name
 from kafka_trial.history.json_paths import json_path_problem
+from kafka_trial.workload.load_factor import factor_problem
 from kafka_trial.workload.payload_checks import payload_problems
 
 MEMORY_MIN_BYTES = 6 * 1024 * 1024  # less the engine refuses
@@ -106,6 +108,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "evidence": EvidenceGiven,
     "identity": Identity,
     "payload": Payload,
+    "load": LoadGiven,
     "ready": Ready,
     "stop": Stop,
 }
@@ -367,11 +370,17 @@ def _positive(place: str, section: Any) -> list[str]:
     ]
 
 
+def _load_problems(load: LoadGiven) -> list[str]:
+    problem = factor_problem(load.factor)
+    return [f"[load] factor = {problem}"] if problem else []
+
+
 _CHECKS: dict[str, Any] = {
     "kafka": _kafka_problems,
     "progress": _progress_problems,
     "evidence": _evidence_problems,
     "identity": _identity_problems,
+    "load": _load_problems,
     "ready": _ready_problems,
     "stop": _stop_problems,
 }

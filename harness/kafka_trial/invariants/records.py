@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.absences import absences
+from kafka_trial.invariants.absences import expired_while_away
 from kafka_trial.invariants.claim_rule import (
     VIOLATION,
     Attributes,
@@ -34,8 +34,6 @@ from kafka_trial.invariants.kernels import (
     Array,
     Bools,
     Ints,
-    at_or_after,
-    at_or_before,
     exactly,
     joined,
     per_group,
@@ -140,7 +138,8 @@ def overtaken(batch: Batch) -> Findings:
     uncertain = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
     by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
-    away, maybe_away = _while_away(batch, expired, covered_by)
+    covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER)
+    away, maybe_away = expired_while_away(batch, expired, covered_ns)
     uncertain, near = uncertain & ~away, near & ~away
     edge = maybe_away & ~uncertain & ~near & ~by_operator
     told = unread & ~uncertain & ~near & ~edge
@@ -286,40 +285,6 @@ def _in_hand_at_snapshot(batch: Batch) -> Table:
     own, snapshot_ns = deliveries(batch), batch.trial_context.snapshot_ns
     closed_ns = picked(ownership_epochs(batch)["close_ns"], own["ownership_epoch"], NEVER)
     return own.take(closed_ns >= (NONE if snapshot_ns is None else snapshot_ns))
-
-
-def _while_away(batch: Batch, expired: Table, covered_by: Ints) -> tuple[Bools, Bools]:
-    """Returns which records expired while no member ran (`absences.py`), and which may have, at its beginning or end.
-
-    What was committed past by then was given up before: its expiry took nothing from the group.
-    """
-    since_ns, until_ns = _expired_between(batch, expired)
-    inside, touched = (np.zeros(len(expired), np.bool_) for _ in range(2))
-    for gone_ns, back_ns in absences(batch.trial_context):
-        inside |= (gone_ns <= since_ns) & (until_ns <= back_ns)
-        touched |= (gone_ns < until_ns) & (since_ns < back_ns)
-    owed = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER) > until_ns
-    return inside & owed, touched & ~inside & owed
-
-
-def _expired_between(batch: Batch, expired: Table) -> tuple[Ints, Ints]:
-    """Returns since when at the earliest, and until when at the latest, each record expired.
-
-    It was there when it was acknowledged, and when the observer asked for the log start before the one that is above
-    it; within that time, a fault that deleted records says more exactly when.
-    """
-    starts, ends = batch.of(Kind.LOG_START), batch.of(Kind.LOG_END).sorted_by("slice", "seq")
-    starts = starts.sorted_by("slice", "position", "seq")
-    above = at_or_after(starts["slice"], starts["position"], expired["slice"], expired["offset"] + 1)
-    look = at_or_before(ends["slice"], ends["seq"], expired["slice"], picked(starts["seq"], above, NONE))
-    since_ns = np.maximum(expired["time_ns"], picked(ends["time_ns"], look, NONE))
-    until_ns = picked(starts["time_ns"], above, NEVER)
-    for window in batch.trial_context.windows:
-        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-        then = (window.fault == "records-deleted") & (since_ns <= begun_ns) & (begun_ns < until_ns)
-        since_ns = np.where(then, begun_ns, since_ns)
-        until_ns = np.where(then, np.minimum(until_ns, window.injected_ns), until_ns)
-    return since_ns, until_ns
 
 
 def _ranges(expired: Table, told: Bools) -> Table:

@@ -78,7 +78,7 @@ def collect(
         | _unread(judgement)
         | disturbances_counted(trial_context)
         | readings_counted(trial_context),
-        notes=tuple(notes_of(judgement)),
+        notes=(*([scope.load] if scope.load else []), *notes_of(judgement)),
         lasting=(*unknowns, *broken),
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
@@ -133,7 +133,12 @@ def _counts(coverage: Coverage) -> dict[str, int]:
 
 def notes_of(judgement: Judgement) -> list[str]:
     """Returns what is worth knowing about a judgement, as sentences."""
-    return [*_contradictions(judgement.trial_context), *_drained(judgement), *_fresh(judgement)]
+    return [
+        *_contradictions(judgement.trial_context),
+        *_drained(judgement),
+        *_fresh(judgement),
+        *_expired_while_away(judgement),
+    ]
 
 
 def _contradictions(trial_context: TrialContext) -> Iterator[str]:
@@ -162,6 +167,15 @@ def _drained(judgement: Judgement) -> Iterator[str]:
     if others:
         words = (f"{name} = {told[name]:.1f} s, and the judge reckons {reckoned[name]:.1f} s" for name in others)
         yield f"the run bounded its drain by {', '.join(words)}"
+
+
+def _expired_while_away(judgement: Judgement) -> Iterator[str]:
+    """Yields what nobody could have read any more, as the trial had stopped all members: no claim forbids it."""
+    found = judgement.findings.get("overtaken")
+    gone = [one for one in (found.instances if found else ()) if one.attributes.get("while_away")]
+    ranges = (f"{one.attributes['offset']} to {one.attributes['last_offset']} of {one.partition}" for one in gone)
+    if gone:
+        yield f"expired while no member ran, the trial had stopped all: offsets (of partition) {', '.join(ranges)}"
 
 
 def _fresh(judgement: Judgement) -> Iterator[str]:
