@@ -32,8 +32,7 @@ from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, KafkaTrialE
 from kafka_trial.history.store import check_out
 from kafka_trial.option_checks import check_options
 from kafka_trial.process.signals import sigterm_as_ctrl_c
-from kafka_trial.scenario import Scenario
-from kafka_trial.workload.load_factor import factor_problem
+from kafka_trial.scenario import Scenario, factor_problem
 
 if TYPE_CHECKING:
     from kafka_trial.report.trial_result import TrialResult

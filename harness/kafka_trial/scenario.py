@@ -165,6 +165,11 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     return [message for message, holds in checks.items() if not holds]
 
 
+def factor_problem(factor: float) -> str | None:
+    """Returns why a number is no load factor; None where it is one."""
+    return None if 0 < factor <= 1 else f"{factor:g} must be above 0 and at most 1"
+
+
 def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
     """Returns the scenario of a TOML file, or None and every problem found in it."""
     try:

@@ -232,6 +232,14 @@ def test_what_was_given_back_undone_was_not_read(end: Lines, ranges: list[int], 
     assert both("overtaken", [*BEGUN_AND_GONE, *end], control={0: None}) == (ranges, undecided)
 
 
+@pytest.mark.parametrize(("checksum", "changed"), [(0, []), (7, [0])], ids=["an empty body", "another body"])
+def test_the_value_of_a_record_without_one_is_nothing(checksum: int, changed: list[int]) -> None:
+    """Its send has the checksum of an empty body, the control read has none, and finds nothing changed."""
+    nothing = {0: {"checksum": None, "json_checksum": None}}
+    lines = [sent(0), sent(1), assigned("m0"), *handled("m0", 0, 1), effect(0, checksum=checksum)]
+    assert both("corrupt", lines, WITH_SINK | {"body": "value"}, control=nothing) == (changed, 0)
+
+
 LOOK, GONE, STOPPED, BACK = log_end(2), log_start(1), exited("m0", code=0, asked="stop"), started("m0-1")
 DELETED: Lines = [
     Line("nemesis", "injecting", {"fault_no": 0, "fault": "records-deleted", "target": "all: all"}),

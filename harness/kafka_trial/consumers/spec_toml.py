@@ -53,7 +53,6 @@ from kafka_trial.consumers.spec import (
 )
 from kafka_trial.errors import InputError, none_of, shown, unknown_name
 from kafka_trial.history.json_paths import json_path_problem
-from kafka_trial.workload.load_factor import factor_problem
 from kafka_trial.workload.payload_checks import payload_problems
 
 MEMORY_MIN_BYTES = 6 * 1024 * 1024  # less the engine refuses
@@ -371,8 +370,7 @@ def _positive(place: str, section: Any) -> list[str]:
 
 
 def _load_problems(load: LoadGiven) -> list[str]:
-    problem = factor_problem(load.factor)
-    return [f"[load] factor = {problem}"] if problem else []
+    return [] if 0 < load.factor <= 1 else [f"[load] factor = {load.factor} must be above 0 and at most 1"]
 
 
 _CHECKS: dict[str, Any] = {

@@ -32,7 +32,7 @@ from kafka_trial.report.certificate import (
 )
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
-from kafka_trial.scenario import Scenario
+from kafka_trial.scenario import Scenario, factor_problem
 from kafka_trial.trial.consumer_files import (
     IF_WRITTEN,
     ChangeWatch,
@@ -50,7 +50,6 @@ from kafka_trial.trial.spec import (
 )
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.trial.verify_certificate import changed_files
-from kafka_trial.workload.load_factor import factor_problem
 from kafka_trial.workload.payload_checks import load_problem
 
 RUNS = "runs"

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 from kafka_trial.errors import InputError
-from kafka_trial.scenario import Scenario
+from kafka_trial.scenario import Scenario, factor_problem
 
 STEPS_A_UNIT = 1000  # the least factor is told in thousandths
 
@@ -31,11 +31,6 @@ def at_load(scenario: Scenario, factor: float) -> Scenario:
     if problem := load_too_small(scenario, factor):
         raise InputError(f"scenario {scenario.name}", problem)
     return _scaled(scenario, factor)
-
-
-def factor_problem(factor: float) -> str | None:
-    """Returns why a number is no load factor; None where it is one."""
-    return None if 0 < factor <= 1 else f"{factor:g} must be above 0 and at most 1"
 
 
 def load_too_small(scenario: Scenario, factor: float) -> str | None:
