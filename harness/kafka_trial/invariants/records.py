@@ -104,7 +104,7 @@ def _nobodys_doing(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
 @invariant(
     "overtaken",
     family="delivery",
-    needs=("control read", "sends", "handled", "log ends"),
+    needs=("records ever", "sends", "handled", "log ends"),
     level="sink",
     severity=20,
     rule=Rule(under("at-least-once", "exactly-once"), _nobodys_doing),

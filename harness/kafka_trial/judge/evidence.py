@@ -83,15 +83,17 @@ def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> Not
     return ELSEWHERE[name] if decided else None
 
 
-def _control_read(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+def _records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.control_read != "complete":
         return NotJudged(NotJudgedReason.CONTROL_READ, {"state": trial_context.control_read or "missing"})
-    return None
+    return None if seen.records else NotJudged(NotJudgedReason.NO_RECORDS)
 
 
-def _records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    none = None if seen.records else NotJudged(NotJudgedReason.NO_RECORDS)
-    return _control_read(trial_context, seen) or none
+def _records_ever(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Those of the control read; or what was sent, of which retention may have left nothing."""
+    missing = _records(trial_context, seen)
+    gone = missing is not None and missing.reason == NotJudgedReason.NO_RECORDS and trial_context.sends
+    return None if gone else missing
 
 
 def _handled(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -314,8 +316,8 @@ def _witness(trial_context: TrialContext, name: str) -> NotJudged | None:
 
 
 NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
-    "control read": _control_read,
     "records": _records,
+    "records ever": _records_ever,
     "handled": _handled,
     "own word": _member_lines,
     "work": _work,
