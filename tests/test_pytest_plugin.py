@@ -186,6 +186,7 @@ def test_an_item_for_each_consumer_and_version(pytester: pytest.Pytester) -> Non
         ),
         (["--consumer=python-at-least-once", "--kafka=4.3.1,9.9"], "*unknown Kafka version '9.9'*3.9.2*"),
         (["--consumer=python-at-least-once/consumer-protocol", "--kafka=3.9.2"], "*KIP-848*Kafka 4.0 or newer*"),
+        (["--consumer=python-at-least-once", "--load=2"], "*--load*2 must be above 0 and at most 1*"),
         (["--consumer-image=team/orders:1"], "*--consumer FILE*"),
     ],
 )

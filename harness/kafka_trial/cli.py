@@ -182,6 +182,7 @@ def _run(parsers: _Subparsers) -> None:
     parser.add_argument("scenario", metavar="SCENARIO", help="a name of `list scenarios`, or a TOML file")
     _consumer_options(parser)
     _trial_options(parser)
+    _load_option(parser)
     times = parser.add_mutually_exclusive_group()
     times.add_argument("--seeds", metavar="A..B", help="one trial for each of these seeds, in turn: 1..5, or 3,7,11")
     times.add_argument("--repeat", type=int, metavar="N", help="N trials in turn; with --seed all of that seed")
@@ -342,6 +343,7 @@ def _certify(parsers: _Subparsers) -> None:
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="each N times, with seeds 1 to N (default 1)"
     )
+    _load_option(parser)
     parser.add_argument(
         "--budget",
         metavar="TIME",
@@ -455,6 +457,15 @@ def _preflight(parsers: _Subparsers) -> None:
     cluster.add_argument("--topic", metavar="NAME", help="the topic there")
     cluster.add_argument("--group", metavar="NAME", help="its members are the consumers")
     cluster.add_argument("--command-config", metavar="FILE", help="how to get in: TLS, SASL, as for `audit`")
+
+
+def _load_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--load",
+        type=float,
+        metavar="FACTOR",
+        help="which part of the scenario's load to send, above 0 and at most 1 (default: [load] factor, or all of it)",
+    )
 
 
 def _trial_options(parser: argparse.ArgumentParser) -> None:

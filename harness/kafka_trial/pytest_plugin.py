@@ -32,7 +32,7 @@ from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, KafkaTrialE
 from kafka_trial.history.store import check_out
 from kafka_trial.option_checks import check_options
 from kafka_trial.process.signals import sigterm_as_ctrl_c
-from kafka_trial.scenario import Scenario
+from kafka_trial.scenario import Scenario, factor_problem
 
 if TYPE_CHECKING:
     from kafka_trial.report.trial_result import TrialResult
@@ -66,6 +66,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kafka", action="append", metavar="VERSION", help="Kafka version (repeatable, or comma separated)"
     )
     group.addoption("--trial-seed", type=int, metavar="N", help="seed of every trial (default: drawn, printed)")
+    group.addoption(
+        "--load",
+        type=float,
+        metavar="FACTOR",
+        help="which part of a scenario's load to send, above 0 and at most 1 (default: [load] factor, or all of it)",
+    )
     group.addoption("--trial-runs", metavar="DIR", help="where run folders go (default: pytest's temporary folder)")
     group.addoption(
         "--retry-unknown",
@@ -82,7 +88,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     named = config.getoption("consumer") or config.getini(SETTING)
     if not named:
         return None
-    return f"kafka-trial: consumers {', '.join(map(str, named))}; seed {_seed(config)}"
+    load = f"; load {config.getoption('load'):g}" if config.getoption("load") is not None else ""
+    return f"kafka-trial: consumers {', '.join(map(str, named))}; seed {_seed(config)}{load}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,6 +113,9 @@ def _check_options(config: pytest.Config) -> None:
     """Makes sure that numbers are within bounds, and that run folders can be written where they are to go."""
     given = {"seed": config.getoption("trial_seed"), "retry_unknown": config.getoption("retry_unknown")}
     check_options(Namespace(**given))
+    load = config.getoption("load")
+    if load is not None and (problem := factor_problem(load)):
+        raise InputError("--load", problem)
     if runs := config.getoption("trial_runs"):
         check_out(Path(runs))
 
@@ -153,6 +163,7 @@ class Trial:
     item: pytest.Item
     retry_unknown: int = 0
     image: str | None = None
+    load: float | None = None
 
     def __call__(self, scenario: Scenario) -> Judged:
         if because := self._unserved(scenario):
@@ -167,6 +178,7 @@ class Trial:
                     out=self.out / scenario.name,
                     retry_unknown=self.retry_unknown,
                     image=self.image,
+                    load=self.load,
                 )
         except (Interrupted, KeyboardInterrupt) as interrupt:
             told = str(interrupt) or "interrupted while booting or judging; cleaned up"
@@ -185,13 +197,15 @@ class Trial:
         return Judged(trialed)
 
     def _unserved(self, scenario: Scenario) -> str | None:
-        """Returns why a suite of ours is nothing for the consumer's sink; of a test of one's own that is an error."""
+        """Returns why a suite of ours is nothing for the consumer's sink, or cannot be judged at so small a load; of a
+        test of one's own that is an error."""
         if not registry.is_suite(self.item.path):
             return None
         from kafka_trial.consumers.consumer import spec_from_toml
-        from kafka_trial.trial.spec import scenario_sink_problem
+        from kafka_trial.trial.spec import scenario_load_problem, scenario_sink_problem
 
-        return scenario_sink_problem(spec_from_toml(self.consumer, image=self.image, must_be_set=False), scenario)
+        spec = spec_from_toml(self.consumer, image=self.image, must_be_set=False)
+        return scenario_sink_problem(spec, scenario) or scenario_load_problem(spec, scenario, self.load)
 
 
 @dataclass(frozen=True)
@@ -224,7 +238,8 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
     out = Path(runs) / _folder_name(request.node.name) if runs else tmp_path
     retries = config.getoption("retry_unknown")
     image = config.getoption("consumer_image")
-    return Trial(kafka_trial_session, chosen.file, version, _seed(config), out, request.node, retries, image)
+    session, load = kafka_trial_session, config.getoption("load")
+    return Trial(session, chosen.file, version, _seed(config), out, request.node, retries, image, load)
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,9 @@ class Load:
     Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
     `aborted_ratio`: which part of the steady load is written in transactions that are aborted. `quiet_after_s`: so many
     seconds into the faults phase the load ends for good; what is not committed by then, no later record commits.
+    `null_values`: which part of all records has no value (in a compacted topic a tombstone: "delete this key");
+    `null_keys`: which part of them has no key, beside others that have one. `factor`: which part of its scenario's own
+    load this is; opening burst, rate and bursts are multiplied by it already (`workload/load_factor.py`).
     """
 
     opening_burst: int = 2000
@@ -66,7 +69,10 @@ class Load:
     format: str = "json"
     bursts: tuple[Burst, ...] = ()
     aborted_ratio: float = 0.0
+    null_values: float = 0.0
+    null_keys: float = 0.0
     quiet_after_s: float | None = None
+    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -131,8 +137,12 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         <= load.size_bytes_max
         <= SIZE_BYTES_LIMIT,
         "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
+        "load.null_values must be at least 0 and below 1": 0 <= load.null_values < 1,
+        "load.null_keys must be at least 0 and below 1": 0 <= load.null_keys < 1,
+        "load.null_keys needs load.keyed = true: without it no record has a key": load.keyed or not load.null_keys,
         "load.quiet_after_s must not be negative": load.quiet_after_s is None or load.quiet_after_s >= 0,
         "load.entities needs load.keyed = false: a record with a key is of that": not (load.entities and load.keyed),
+        "load.factor must be above 0 and at most 1": 0 < load.factor <= 1,
         "load.rate_per_s must be above 0": load.rate_per_s > 0,
         "load.key_count must be at least 1": load.key_count >= 1,
         "load.opening_burst must be at least 1": load.opening_burst >= 1,
@@ -155,12 +165,19 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     return [message for message, holds in checks.items() if not holds]
 
 
+def factor_problem(factor: float) -> str | None:
+    """Returns why a number is no load factor; None where it is one."""
+    return None if 0 < factor <= 1 else f"{factor:g} must be above 0 and at most 1"
+
+
 def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
     """Returns the scenario of a TOML file, or None and every problem found in it."""
     try:
         table = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return None, [f"cannot be read as TOML: {reason(error)}"]
+    if isinstance(table.get("load"), dict) and "factor" in table["load"]:
+        return None, ["load.factor says what a run has done: lessen the load with --load, or [load] in consumer.toml"]
     return _of_our_schema({"name": path.stem} | table)
 
 
@@ -195,12 +212,13 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     What came after the first calibrations is left out where nothing is asked of it: a trial is known by this table.
     """
     table = {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
-    if not scenario.load.aborted_ratio:
-        del table["load"]["aborted_ratio"]
-    if not scenario.load.entities:
-        del table["load"]["entities"]
+    for later in ("aborted_ratio", "entities", "null_values", "null_keys"):
+        if not table["load"][later]:
+            del table["load"][later]
     if scenario.load.quiet_after_s is None:
         del table["load"]["quiet_after_s"]
+    if scenario.load.factor == 1:
+        del table["load"]["factor"]
     for step in table["schedule"]:
         if not step["after"]:
             del step["after"]

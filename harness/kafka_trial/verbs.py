@@ -220,6 +220,7 @@ def certify(options: Namespace) -> int:
         side_by_side=at_once,
         retry_unknown=options.retry_unknown,
         image=options.consumer_image,
+        load=options.load,
     )
     begun = begin_certificate(asked)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:

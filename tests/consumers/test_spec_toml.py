@@ -66,6 +66,8 @@ request_timeout_s = 0
 handler_max_s = -1
 [stop]
 signal = "TRM"
+[load]
+factor = 0
 [foo]
 [claim]
 delivery = "at-lest-once"
@@ -83,6 +85,7 @@ delivery = "at-lest-once"
         "request_timeout_s = 0 must be above 0",
         "[evidence] handler_max_s = -1 must be above 0",
         "signal = 'TRM' is none of: TERM",
+        "[load] factor = 0 must be above 0 and at most 1",
         "unknown section 'foo'",
         "delivery = 'at-lest-once' is none of: at-least-once",
     ):

@@ -119,6 +119,7 @@ def test_overtaken_is_broken() -> None:
         "overtaken", [*EXPIRED, assigned("m0"), log_start(2), handled("m0", 2)], records=3, control=FIRST_TWO
     )
     attributes = {"offset": 0, "last_offset": 1, "records": 2, "committed": False, "by_operator": False}
+    attributes |= {"while_away": False}
     assert [(one.attributes, one.events) for one in found.instances] == [(attributes, ("workload#1", "workload#3"))]
 
 
@@ -152,6 +153,12 @@ def test_overtaken_by_an_operators_commit_says_so() -> None:
     """The position was moved from outside the lanes."""
     lines = [*EXPIRED, assigned("m0"), committed(2, by="operator"), log_start(2)]
     assert [one["by_operator"] for one in judged("overtaken", lines, records=3, control=FIRST_TWO)] == [True]
+
+
+def test_overtaken_is_judged_where_nothing_is_left_in_the_log() -> None:
+    """Retention took all of it: the control read is complete, and holds no record."""
+    found = judged("overtaken", [sent(0), assigned("m0"), log_start(1)], records=1, control={0: None})
+    assert [(one["offset"], one["last_offset"]) for one in found] == [(0, 0)]
 
 
 def test_overtaken_is_undecided_where_a_killed_member_could_not_speak() -> None:

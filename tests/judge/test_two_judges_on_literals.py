@@ -27,6 +27,7 @@ from histories import (
     effect,
     end_asked,
     exited,
+    fault,
     fetched,
     handled,
     history,
@@ -229,6 +230,67 @@ AGAIN: Lines = [started("m0-1"), assigned("m0-1")]
 def test_what_was_given_back_undone_was_not_read(end: Lines, ranges: list[int], undecided: int) -> None:
     """Nobody commits past record 0, which expired while m0 had it in hand: whoever gets the partition gets record 1."""
     assert both("overtaken", [*BEGUN_AND_GONE, *end], control={0: None}) == (ranges, undecided)
+
+
+@pytest.mark.parametrize(("checksum", "changed"), [(0, []), (7, [0])], ids=["an empty body", "another body"])
+def test_the_value_of_a_record_without_one_is_nothing(checksum: int, changed: list[int]) -> None:
+    """Its send has the checksum of an empty body, the control read has none, and finds nothing changed."""
+    nothing = {0: {"checksum": None, "json_checksum": None}}
+    lines = [sent(0), sent(1), assigned("m0"), *handled("m0", 0, 1), effect(0, checksum=checksum)]
+    assert both("corrupt", lines, WITH_SINK | {"body": "value"}, control=nothing) == (changed, 0)
+
+
+LOOK, GONE, STOPPED, BACK = log_end(2), log_start(1), exited("m0", code=0, asked="stop"), started("m0-1")
+DELETED: Lines = [
+    Line("nemesis", "injecting", {"fault_no": 0, "fault": "records-deleted", "target": "all: all"}),
+    fault("records-deleted", None),
+]
+AWAY, BLAMED, UNSURE = ([True], 0), ([False], 0), ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "members", "expected"),
+    [
+        ([STOPPED, LOOK, GONE, LOOK, BACK], 1, AWAY),
+        ([STOPPED, LOOK, GONE], 1, AWAY),
+        ([exited("m0", signal=9, asked="kill"), LOOK, GONE, BACK], 1, AWAY),
+        ([STOPPED, LOOK, GONE, BACK, assigned("m0-1"), *handled("m0-1", 1), committed(2, by="m0")], 1, AWAY),
+        ([LOOK, STOPPED, *DELETED, after(1), BACK, GONE], 1, AWAY),
+        ([LOOK, GONE], 1, BLAMED),
+        ([LOOK, GONE, LOOK, STOPPED, BACK], 1, BLAMED),
+        ([LOOK, *DELETED, STOPPED, after(1), GONE, BACK], 1, BLAMED),
+        ([STOPPED, BACK, LOOK, GONE], 1, BLAMED),
+        ([STOPPED, LOOK, GONE, BACK], 2, BLAMED),
+        ([exited("m0", code=1, asked="no"), LOOK, GONE, BACK], 1, BLAMED),
+        ([committed(1, by="m0"), STOPPED, LOOK, GONE, BACK], 1, BLAMED),
+        ([STOPPED, committed(1, by="m0"), LOOK, GONE, BACK], 1, BLAMED),
+        ([STOPPED, GONE, LOOK, BACK], 1, UNSURE),
+        ([STOPPED, LOOK, BACK, GONE], 1, UNSURE),
+    ],
+    ids=[
+        "stopped",
+        "stopped for good",
+        "killed",
+        "committed past when it was back",
+        "deleted while away, seen when it was back",
+        "running",
+        "before it was stopped",
+        "deleted before it was stopped, seen while away",
+        "after it was back",
+        "another member ran",
+        "ended by itself",
+        "committed past before",
+        "committed past when it was stopped",
+        "perhaps before it was stopped",
+        "perhaps after it was back",
+    ],
+)
+def test_what_expires_while_the_trial_lets_no_member_run_is_not_the_consumers(
+    lines: Lines, members: int, expected: tuple[list[bool], int]
+) -> None:
+    """Record 0 expires unread; only where nobody could have read it any more is it the trial's own doing."""
+    found, undecided = said("overtaken", [*EXPIRED, *lines], control={0: None}, members=members)
+    assert ([dict(deciding)["while_away"] for *_, deciding in found.elements()], undecided) == expected
 
 
 JUMPED: Lines = [assigned("m0"), *handled("m0", 0, 2), revoked("m0", 0), after(2)]

@@ -187,6 +187,17 @@ def test_what_a_stopped_run_did_not_wait_for_is_not_told(context: FaultContext, 
     assert [(outcome.healed_traffic, outcome.healed_after_s) for outcome in outcomes] == [(None, None)]
 
 
+@pytest.mark.parametrize(("alive", "healed_traffic"), [(True, False), (False, None)])
+def test_where_nobody_runs_no_traffic_is_waited_for(
+    context: FaultContext, notes: list[str], monkeypatch: pytest.MonkeyPatch, *, alive: bool, healed_traffic: bool
+) -> None:
+    """A fault of the topic was played while every member was away: whose connections should move bytes again?"""
+    monkeypatch.setitem(faults._REGISTRY, "note", replace(find_fault("note"), of_topic=True))
+    monkeypatch.setattr(context.group.members[0], "alive", alive)
+    _, (outcome,) = run_schedule(context, make_plan([note_step("a", 0, 0.1)], seed=1))
+    assert (notes, outcome.healed_traffic) == (["a injected", "a healed"], healed_traffic)
+
+
 def test_ctrl_c_heals_in_reverse_order(context: FaultContext, notes: list[str]) -> None:
     """Ctrl-C leaves the runner only after healing."""
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.invariants.absences import OF_THE_TOPIC
 from kafka_trial.nemesis import targets
+from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 from kafka_trial.nemesis.targets import resolve
 
@@ -124,3 +126,18 @@ def test_a_role_that_nobody_has_is_said(role: str, monkeypatch: pytest.MonkeyPat
     nobody = context(look=TopicSnapshot(0), alive=(False, False, False))
     with pytest.raises(UnjudgeableError):
         resolve(nobody, None, role=role, rng=random.Random(1))
+
+
+def test_a_fault_of_the_topic_needs_no_member() -> None:
+    """Retention takes its course while everybody is away; a fault of members finds nobody then."""
+    nobody = context(alive=(False, False, False))
+    target = resolve(nobody, None, role="all", rng=random.Random(1), idle=True)
+    assert (target.name, target.members, target.routes) == ("all", (), ())
+    with pytest.raises(UnjudgeableError, match="no member runs"):
+        resolve(nobody, None, role="all", rng=random.Random(1))
+
+
+def test_the_faults_of_the_topic_are_named() -> None:
+    """Those that change what lies in the topic, whoever reads it."""
+    of_topic = [name for name, spec in list_faults().items() if spec.of_topic]
+    assert of_topic == sorted(OF_THE_TOPIC) == ["partitions-added", "records-deleted"]

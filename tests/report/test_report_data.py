@@ -84,3 +84,11 @@ def test_the_replay_of_a_scenario_can_be_pasted(folder: RunFolder, file: str | N
     words = shlex.split(read_report(folder, with_history=False).replay)
     assert words[:3] == ["kafka-trial", "run", (word or str(file)).format(folder=folder.path)]
     assert _parser().parse_args(words[1:]).scenario == words[2]
+
+
+def test_the_replay_names_the_load(folder: RunFolder) -> None:
+    """A suite's name alone would be replayed with all of it."""
+    assert "--load" not in read_report(folder, with_history=False).replay
+    folder.write_json("scenario.json", folder.read_json("scenario.json") | {"load": {"factor": 0.1}})
+    words = shlex.split(read_report(folder, with_history=False).replay)
+    assert _parser().parse_args(words[1:]).load == 0.1

@@ -497,3 +497,21 @@ def test_bad_words_are_told_before_anything_starts(
     out = tmp_path / "certificate"
     assert main([*words, "--consumer", "python-at-least-once", "--out", str(out)]) == 2
     assert (said in capsys.readouterr().err, out.exists()) == (True, False)
+
+
+def test_a_certificate_is_of_one_load(tmp_path: Path) -> None:
+    """It names it, leaves out what would be too little with the reason, and is not gone on with at another one."""
+    begun = begin_certificate(CertifyRequest(CONSUMER, tmp_path, load=0.1))
+    assert "at a load of 0.1, " in begun.in_words
+    assert "give at least" in begun.left_out["hot-runs"]
+    write_certificate(begun, tmp_path)
+    assert read_certificate(tmp_path / CERTIFICATE).load == 0.1
+    Draft202012Validator(orjson.loads(SCHEMA.read_bytes())).validate(
+        orjson.loads((tmp_path / CERTIFICATE).read_bytes())
+    )
+    with pytest.raises(InputError, match=r"is of trials at a load of 0\.1 \(asked for: 1\)"):
+        begin_certificate(CertifyRequest(CONSUMER, tmp_path))
+    with pytest.raises(InputError, match=r"hot-runs cannot be played: at a load of 0\.1"):
+        begin_certificate(CertifyRequest(CONSUMER, tmp_path / "other", suites=["hot-runs"], load=0.1))
+    with pytest.raises(InputError, match="--load: 0 must be above 0"):
+        begin_certificate(CertifyRequest(CONSUMER, tmp_path / "other", load=0))

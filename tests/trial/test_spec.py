@@ -45,6 +45,20 @@ def test_an_exact_replay_of_names_that_do_not_exist_is_refused(tmp_path: Path, r
         make_trial_spec(scenario, CONSUMER, schedule=schedule, exact=True)
 
 
+def test_the_load_is_that_which_is_asked_for_or_the_consumers(tmp_path: Path) -> None:
+    """`--load` stands for [load] in consumer.toml; a scenario.json keeps the factor it was played with."""
+    slow = tmp_path / "slow"
+    shutil.copytree(CONSUMER.parent, slow)
+    (slow / "consumer.toml").write_text(f"{CONSUMER.read_text()}\n[load]\nfactor = 0.5\n")
+    played = make_trial_spec(Scenario(name="s"), slow / "consumer.toml").scenario
+    assert (played.load.factor, played.load.opening_burst) == (0.5, 1000)
+    assert make_trial_spec(Scenario(name="s"), slow / "consumer.toml", load=1).scenario == Scenario(name="s")
+    assert make_trial_spec(Scenario(name="s"), CONSUMER, load=0.5).scenario == played
+    assert make_trial_spec(played, CONSUMER).scenario == played
+    with pytest.raises(InputError, match=r"scenario hot-runs: at a load of 0\.1 it plans"):
+        make_trial_spec(registry.scenarios()["hot-runs"], CONSUMER, load=0.1)
+
+
 def test_a_suite_needs_a_sink_that_serves_its_faults() -> None:
     """By one sentence: that by which a trial is refused, on the command line and in a test of one's own."""
     suite = registry.scenarios()["slow-handlers"]

@@ -347,6 +347,28 @@ def test_whoever_works_after_its_fault_was_healed_came_back() -> None:
     assert [fault.healed for fault in case(events, coverage=coverage).faults] == [True, False]
 
 
+WENT, CAME = Incarnation(0, 0, 0, 1, exited_ns=20, asked="stop"), Incarnation(1, 0, 1, 50)
+
+
+@pytest.mark.parametrize(
+    ("fault", "at_ns", "reasons"),
+    [("records-deleted", 30, 0), ("records-deleted", 10, 2), ("records-deleted", 60, 2), ("kill", 30, 2)],
+)
+def test_of_a_fault_of_the_topic_while_nobody_ran_no_traffic_is_asked(fault: str, at_ns: int, reasons: int) -> None:
+    """The trial had stopped the only member from 20 to 50 ns; there may be nothing left to read when it is back."""
+    base = {"fault": fault, "target": "all: all", "bit": True, "message": "the log start moved", "heals": True}
+    event = said("evidence", "nemesis", fault_no=0, healed_traffic=False, **base)
+    away = replace(
+        WELL,
+        members=("m0",),
+        incarnations=(WENT, CAME),
+        windows=(Window(0, fault, "all: all", None, at_ns + 5, at_ns + 9, at_ns),),
+    )
+    coverage = Coverage((part(0), part(1)), {"m0": MemberCoverage(5, 5, 1)}, {0: FaultCoverage(0, 0)})
+    found = case([event], trial_context=away, coverage=coverage)
+    assert sum(not one.healed for one in found.faults) + len(found.gaps) == reasons
+
+
 def test_a_planned_fault_without_evidence_did_not_bite() -> None:
     """The plan knows of two, the history of one: the other is not shown, in its place."""
     shown = said("evidence", "nemesis", fault_no=1, fault="close", target="member: m1", bit=True, message="closed")
@@ -499,6 +521,28 @@ def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
             "nobody knows how much was to be judged: scenario.json is missing or damaged",
             "nobody knows how many faults were planned: schedule.json is missing or damaged",
         )
+    )
+
+
+def test_a_smaller_load_is_told(tmp_path: Path) -> None:
+    """In the verdict's notes, with what was sent in its place; a scenario with all of its load says nothing."""
+    folder = make_folder(tmp_path)
+    folder.write_json("scenario.json", {"load": {"factor": 0.1, "opening_burst": 200, "rate_per_s": 30.0}})
+    (note,) = case(scope=scope_of(folder)).notes
+    assert note.startswith("the load was 0.1 of the scenario's own: 200 records at once, then 30.0 a second;")
+    folder.write_json("scenario.json", {"load": {"opening_burst": 200}})
+    assert scope_of(folder).load == ""
+
+
+def test_what_expired_while_nobody_ran_is_named() -> None:
+    """Though no claim forbids it: with the ranges."""
+    gone = [
+        Anomaly("overtaken", "t", 2, {"offset": 60, "last_offset": 115, "while_away": away}, ())
+        for away in (True, False)
+    ]
+    found = {"overtaken": Finding("overtaken", "delivery", count=2, instances=tuple(gone))}
+    assert case(findings=found).notes == (
+        "expired while no member ran, the trial had stopped all: offsets (of partition) 60 to 115 of 2",
     )
 
 

@@ -113,6 +113,7 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (UNCLAIMED, "corrupt", {"found_in": "control read"}, "unknown"),
     *((claim, "overtaken", {}, "fail") for claim in (AT_LEAST_ONCE, Claim("exactly-once"))),
     (AT_LEAST_ONCE, "overtaken", {"by_operator": True}, "pass"),
+    *((claim, "overtaken", {"while_away": True}, "pass") for claim in (AT_LEAST_ONCE, Claim("exactly-once"))),
     (AT_MOST_ONCE, "overtaken", {}, "pass"),
     (AT_LEAST_ONCE, "duplicate-effect", {}, "pass"),
     *((UNCLAIMED, name, {}, "fail") for name in ("crash-loop", "unbounded-close")),

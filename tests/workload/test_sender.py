@@ -1,5 +1,6 @@
 """Between client and log: what each error of the client means, and that a full queue loses and reorders nothing."""
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,24 +69,36 @@ def test_invokes_are_written_before_the_client_has_a_record(tmp_path: Path) -> N
     assert seen == [5]
 
 
+def test_a_record_without_a_value_is_sent_without_one(tmp_path: Path) -> None:
+    """None, not nothing: an empty value would delete no key. Its checksum is that of an empty body at a sink."""
+    client = _Client(room=2)
+    sender = _sender(client, tmp_path)
+    sender.send([OPS[0]._replace(null_value=True), OPS[1]])
+    assert [value is None for value in client.values] == [True, False]
+    first = from_line(sender.log.path.read_bytes().splitlines()[0])
+    assert (first.details["size_bytes"], first.details["checksum"]) == (0, zlib.crc32(b""))
+
+
 class _Client:
     """Takes records while it has `room`; reports or raises one error code for all, or acknowledges."""
 
     def __init__(self, *, room: int, reports: int | None = None, raises: int | None = None) -> None:
         self.room = room
         self.taken: list[str] = []
+        self.values: list[bytes | None] = []
         self.on_first: Callable[[], None] = lambda: None
         self._reports = reports
         self._raises = raises
         self._callbacks: list[Callable[[KafkaError | None, Any], None]] = []
 
-    def produce(self, topic: str, value: bytes, key: bytes, partition: int, **options: Any) -> None:
+    def produce(self, topic: str, value: bytes | None, key: bytes, partition: int, **options: Any) -> None:
         if len(self.taken) >= self.room:
             raise BufferError
         if self._raises is not None:
             raise KafkaException(KafkaError(self._raises))
         if not self.taken:
             self.on_first()
+        self.values.append(value)
         self.taken.append(options["headers"][0][1].decode())
         self._callbacks.append(options["on_delivery"])
 

@@ -47,6 +47,18 @@ def test_a_part_of_the_steady_load_is_aborted() -> None:
     assert [op._replace(aborted=False) for op in aborting][:100] == _ops(LOAD)[:100]
 
 
+def test_some_records_have_no_value_or_no_key() -> None:
+    """About as many as the shares say, each drawn by itself; all else of every record stays as without the shares."""
+    drawn = _ops(replace(LOAD, null_values=0.3, null_keys=0.2))
+    no_value, no_key = [op for op in drawn if op.null_value], [op for op in drawn if op.key is None]
+    assert (500 < len(no_value) < 700, 320 < len(no_key) < 480, len({*no_value} & {*no_key}) > 60) == (True,) * 3
+    assert {op.partition for op in no_key} == {0, 1, 2}
+    assert [op._replace(null_value=False) for op in drawn if op.key] == [
+        plain for op, plain in zip(drawn, _ops(LOAD), strict=True) if op.key
+    ]
+    assert drawn == _ops(replace(LOAD, null_values=0.3, null_keys=0.2))
+
+
 def test_a_hot_key_takes_half() -> None:
     """`hot`: one key takes half of the records, the others share the rest."""
     counts = _key_counts("hot")

@@ -103,6 +103,13 @@ class SinkPostgres:
 
 
 @dataclass(frozen=True)
+class LoadGiven:
+    """Which part of a scenario's load this consumer is tried with; `--load` stands for it."""
+
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
 class Identity:
     """How a record is recognised at the sink."""
 
@@ -179,6 +186,7 @@ class ConsumerSpec:
     sink_postgres: SinkPostgres = SinkPostgres()
     identity: Identity = Identity()
     payload: Payload = Payload()
+    load: LoadGiven = LoadGiven()
     ready: Ready = Ready()
     stop: Stop = Stop()
 

@@ -39,6 +39,7 @@ from kafka_trial.consumers.spec import (
     Identity,
     ImageLimits,
     KafkaSettings,
+    LoadGiven,
     Payload,
     ProgressPlace,
     Ready,
@@ -106,6 +107,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "evidence": EvidenceGiven,
     "identity": Identity,
     "payload": Payload,
+    "load": LoadGiven,
     "ready": Ready,
     "stop": Stop,
 }
@@ -367,11 +369,16 @@ def _positive(place: str, section: Any) -> list[str]:
     ]
 
 
+def _load_problems(load: LoadGiven) -> list[str]:
+    return [] if 0 < load.factor <= 1 else [f"[load] factor = {load.factor} must be above 0 and at most 1"]
+
+
 _CHECKS: dict[str, Any] = {
     "kafka": _kafka_problems,
     "progress": _progress_problems,
     "evidence": _evidence_problems,
     "identity": _identity_problems,
+    "load": _load_problems,
     "ready": _ready_problems,
     "stop": _stop_problems,
 }

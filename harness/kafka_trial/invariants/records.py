@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
+from kafka_trial.invariants.absences import expired_while_away
 from kafka_trial.invariants.claim_rule import (
     VIOLATION,
     Attributes,
@@ -93,15 +94,22 @@ def lost_write(batch: Batch) -> Findings:
     )
 
 
+def _nobodys_doing(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    """Excuses what expired while no member could run, and what was committed from outside the members."""
+    if attributes.get("while_away"):
+        return "tolerated", "expired while no member ran: the trial had stopped all of them"
+    return not_an_operators(claim, attributes)
+
+
 @invariant(
     "overtaken",
     family="delivery",
-    needs=("records", "sends", "handled", "log ends"),
+    needs=("records ever", "sends", "handled", "log ends"),
     level="sink",
     severity=20,
-    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators),
+    rule=Rule(under("at-least-once", "exactly-once"), _nobodys_doing),
     message="records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
-    deciding=("by_operator",),
+    deciding=("by_operator", "while_away"),
 )
 def overtaken(batch: Batch) -> Findings:
     """Records expired before they were read: the log start passed the consumer. One finding a range.
@@ -111,8 +119,10 @@ def overtaken(batch: Batch) -> Findings:
     and `auto.offset.reset` lets it go on as if nothing had been. Only acknowledged sends are known to have been there.
     A record that was delivered, never processed and committed past is lost the same way: the log cannot show it any
     more; and so is one whose ownership epoch ended by the end of the drain: nobody can be given it again. Legal where
-    an operator moved the position past them. A member killed with -9 never reports its last act: without a sink, what
-    it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
+    an operator moved the position past them, or where they expired while no member ran because the trial had stopped
+    all of them, and nobody had committed past them before. A member killed with -9 never reports its last act: without
+    a sink, what it may have read is undecided; so is what may have expired just before or just after such a stop.
+    Committed past or not, it is neither `skipped` nor `unseen`.
 
     Smallest history: sends `ok` at 0 and 1, `processed` 1, log start 1.
 
@@ -128,13 +138,19 @@ def overtaken(batch: Batch) -> Findings:
     uncertain = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
     by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
-    told = unread & ~uncertain & ~near
-    ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
-    rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
+    covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER)
+    away, maybe_away = expired_while_away(batch, expired, covered_ns)
+    uncertain, near = uncertain & ~away, near & ~away
+    edge = maybe_away & ~uncertain & ~near & ~by_operator
+    told = unread & ~uncertain & ~near & ~edge
+    ranges = _ranges(expired.having(committed=past, by_operator=by_operator, while_away=away), told)
+    attributes = ("offset", "last_offset", "records", "committed", "by_operator", "while_away")
+    rows = ranges.only("slice", "order", *attributes)
     proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
     undecided = [
         (Undecided.UNCERTAIN_AFTER_KILL, unread & uncertain),
         (Undecided.EXPIRED_MAYBE_READ, unread & near & ~uncertain),
+        (Undecided.EXPIRED_MAYBE_AWAY, unread & edge),
     ]
     return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
 
@@ -277,6 +293,7 @@ def _ranges(expired: Table, told: Bools) -> Table:
         expired["slice"],
         expired["committed"].astype(np.int64),
         expired["by_operator"].astype(np.int64),
+        expired["while_away"].astype(np.int64),
         np.cumsum(~told),
     )
     rows, alike = expired.take(told), alike[told]

@@ -18,6 +18,7 @@ class Undecided(StrEnum):
     EXPIRED_MAYBE_READ = (
         "expired, not committed past, and a member was killed with -9 that may have read it and could not say so"
     )
+    EXPIRED_MAYBE_AWAY = "expired about when the trial stopped all members or started them again: before or after"
     IN_FLIGHT_AT_KILL = "a member that was killed may have taken the record in its last act"
     UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
     # What came too late, or while nobody could read it.

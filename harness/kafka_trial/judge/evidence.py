@@ -89,6 +89,13 @@ def _records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return None if seen.records else NotJudged(NotJudgedReason.NO_RECORDS)
 
 
+def _records_ever(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Those of the control read; or what was sent, of which retention may have left nothing."""
+    missing = _records(trial_context, seen)
+    gone = missing is not None and missing.reason == NotJudgedReason.NO_RECORDS and trial_context.sends
+    return None if gone else missing
+
+
 def _handled(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     settings = trial_context.settings
     if settings.sink_is_read and (unread := _witness(trial_context, "sink")):
@@ -310,6 +317,7 @@ def _witness(trial_context: TrialContext, name: str) -> NotJudged | None:
 
 NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "records": _records,
+    "records ever": _records_ever,
     "handled": _handled,
     "own word": _member_lines,
     "work": _work,

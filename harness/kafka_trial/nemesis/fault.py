@@ -48,7 +48,7 @@ class FaultSpec:
     `choices`: the values of options that are words; `broker_choices`: those with which a fault of members breaks a
     broker. One that `waits` is armed when its step begins, and injects itself when what it waits for comes. `check`
     returns what is wrong with options that are each allowed, in sentences. One with `sinks` is played at our
-    HTTP server: consumers whose sink is none of them cannot be hit.
+    HTTP server: consumers whose sink is none of them cannot be hit. One that is `of_topic` needs no member that runs.
     `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
     back); it may take `bit` away, never give it without samples.
     """
@@ -67,6 +67,7 @@ class FaultSpec:
     waits: bool = False
     check: Callable[[Mapping[str, Any]], list[str]] | None = None
     sinks: tuple[str, ...] = ()
+    of_topic: bool = False
 
     def scope_of(self, options: Mapping[str, Any]) -> str:
         """Returns what it breaks when it is played with these options."""
@@ -92,6 +93,7 @@ def fault(
     waits: bool = False,
     check: Callable[[Mapping[str, Any]], list[str]] | None = None,
     sinks: tuple[str, ...] = (),
+    of_topic: bool = False,
 ) -> Callable[[Any], Any]:
     """Registers the decorated generator as the fault called `name`."""
     if scope not in SCOPES:
@@ -111,6 +113,7 @@ def fault(
             waits=waits,
             check=check,
             sinks=sinks,
+            of_topic=of_topic,
         )
         return play
 

@@ -351,7 +351,7 @@ class FaultRunner:
         try:
             rng = random.Random(planned.seed)
             recorded = planned.resolved if self.exact else None
-            target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop)
+            target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop, idle=spec.of_topic)
             planned = replace(planned, resolved=target.name)
             injection = Injection(
                 self.context, planned, target, scope=spec.scope_of(planned.options), stop=self.stop, rng=rng
@@ -384,8 +384,9 @@ class FaultRunner:
         finally:
             self._forget(act)
             injection.journal("healed")
-        healed_after_s = None if stopping else injection.traffic_within(spec.recovers_within_s)
-        unasked = stopping or (healed_after_s is None and injection.stop.is_set())
+        nobody = spec.of_topic and not injection.target.members  # whose traffic could come back
+        healed_after_s = None if stopping or nobody else injection.traffic_within(spec.recovers_within_s)
+        unasked = stopping or nobody or (healed_after_s is None and injection.stop.is_set())
         healed_traffic = None if unasked else healed_after_s is not None
         evidence = act.evidence if stopping or not spec.complete else spec.complete(injection, act.evidence)
         self._settle(injection, Outcome(injection.planned, evidence, healed_traffic, spec.heals, healed_after_s))

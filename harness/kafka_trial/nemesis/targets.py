@@ -45,11 +45,18 @@ class Target:
 
 
 def resolve(
-    context: FaultContext, recorded: str | None, *, role: str, rng: random.Random, stop: threading.Event | None = None
+    context: FaultContext,
+    recorded: str | None,
+    *,
+    role: str,
+    rng: random.Random,
+    stop: threading.Event | None = None,
+    idle: bool = False,
 ) -> Target:
     """Returns what `role` means now, or, where `recorded` is given, the member or broker of that name.
 
-    A broker's role that nobody has is waited for until `stop` is set, `ELECTED_WITHIN_S` seconds at most.
+    A broker's role that nobody has is waited for until `stop` is set, `ELECTED_WITHIN_S` seconds at most. With `idle`
+    the role "all" may mean no member at all: a fault of the topic hits whoever comes later.
 
     Raises:
         InputError: the recorded name does not exist.
@@ -59,7 +66,7 @@ def resolve(
         raise InputError("schedule", unknown_name("recorded target", recorded, known_names(context)))
     kind, _, number = role.partition(":")
     if kind == "all":
-        return _members_target(context, role, "all", context.members())
+        return _members_target(context, role, "all", context.members(), idle=idle)
     if kind == "member":
         member = _member(context, recorded or (f"m{number}" if number else None), rng)
         return _members_target(context, role, member.name, [member])
@@ -93,8 +100,10 @@ def _member(context: FaultContext, name: str | None, rng: random.Random) -> Memb
     return rng.choice(running)
 
 
-def _members_target(context: FaultContext, role: str, name: str, members: list[Member]) -> Target:
-    if not members:
+def _members_target(
+    context: FaultContext, role: str, name: str, members: list[Member], *, idle: bool = False
+) -> Target:
+    if not members and not idle:
         raise UnjudgeableError("no member runs: nothing to inject into. Did the consumer exit before?")
     brokers = sorted(context.cluster.brokers)
     lanes = [member.lane for member in members]

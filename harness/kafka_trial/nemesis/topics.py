@@ -19,7 +19,7 @@ ASKED_EVERY_S = 0.5
 WAITS_MAX_S = 300.0  # as long as a drain lasts at most, by default
 
 
-@fault("records-deleted", targets=("leader", "all"), scope="members", heals=True, waits=True)
+@fault("records-deleted", targets=("leader", "all"), scope="members", heals=True, waits=True, of_topic=True)
 def records_deleted(injection: Injection, *, older_than_s: float = 0.0, once_due: bool = False) -> Iterator[Evidence]:
     """Deletes all that a partition held older_than_s ago, as retention does; it does not come back.
 
@@ -103,7 +103,7 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     return seen.with_details(**injection.group_since(), log_ends=ends)
 
 
-@fault("partitions-added", targets=("all",), scope="members", heals=True, complete=_complete)
+@fault("partitions-added", targets=("all",), scope="members", heals=True, complete=_complete, of_topic=True)
 def partitions_added(injection: Injection, *, added: int = 8) -> Iterator[Evidence]:
     """Adds partitions to the topic while it is in use; none can be taken away again.
 

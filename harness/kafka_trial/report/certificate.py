@@ -78,7 +78,8 @@ class Certificate:
 
     `consumer`: its name, digest, the digests of its files, command, claim and, of an image, name and id.
     `harness_digest` is of the harness that tried and judged it. `left_out`: why each suite that there is beside them is
-    not asked for. `budget_s`: the time that it was to take. `schema`: of the file that it was read from.
+    not asked for. `budget_s`: the time that it was to take. `load`: which part of the suites' load was sent. `schema`:
+    of the file that it was read from.
     """
 
     consumer: Mapping[str, Any]
@@ -89,6 +90,7 @@ class Certificate:
     seeds: Sequence[int]
     left_out: Mapping[str, str] = field(default_factory=dict)
     budget_s: float | None = None
+    load: float = 1.0
     trials: Mapping[Cell, CertifiedTrial] = field(default_factory=dict)
     schema: int = CERTIFICATE_SCHEMA
 
@@ -145,6 +147,7 @@ class Certificate:
         counts += [f"{len(again)} tried again"] if (again := self.tried_again) else []
         versions = ", ".join(self.kafka)
         few = f"only {len(self.suites)} of {len(self.suites) + len(self.left_out)} suites, " if self.left_out else ""
+        few += f"at a load of {self.load:g}, " if self.load != 1 else ""
         return f"{self.consumer['name']} on Kafka {versions}, {few}{len(self.cells)} trials: {', '.join(counts)}"
 
     @property
@@ -174,6 +177,7 @@ def write_certificate(certificate: Certificate, folder: Path) -> None:
         "kafka": certificate.kafka,
         "seeds": certificate.seeds,
         "budget_s": certificate.budget_s,
+        "load": certificate.load,
         "left_out": [{"suite": suite, "because": because} for suite, because in certificate.left_out.items()],
         "trials": trials,
         "not_tried": [dict(zip(("scenario", "kafka", "seed"), cell, strict=True)) for cell in certificate.missing],
@@ -217,6 +221,7 @@ def read_certificate(file: Path) -> Certificate:
             **{name: table[name] for name in names},
             left_out={row["suite"]: row["because"] for row in table.get("left_out", ())},
             budget_s=table.get("budget_s"),
+            load=table.get("load", 1.0),
             trials={one.cell: one for one in trials},
             schema=table["schema"],
         )

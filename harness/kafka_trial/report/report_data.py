@@ -94,7 +94,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         seed=_said(run, "seed") or ("none" if run.get("kind") == "audit" else MISSING),
         rebuilt=_said(run, "cluster_rebuilt_because"),
         metadata=read_run_metadata(folder, run, with_clients=with_history or _advice_depends(verdict)),
-        replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
+        replay=replay_command(folder, run, scenario=scenario, consumer=consumer),
         headline=headline(verdict, audit=run.get("kind") == "audit"),
         worst=worst(verdict),
         verdict=verdict,
@@ -165,18 +165,20 @@ def worst(verdict: Mapping[str, Any]) -> str:
     return f"no violation in {verdict['counts'].get('records', 0)} records judged"
 
 
-def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, consumer: str) -> str:
+def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: Mapping[str, Any], consumer: str) -> str:
     """Returns the command that runs this trial again, from what the run folder knows; capitals stand for the rest."""
     if run.get("kind") == "audit":
         return shlex.join(["kafka-trial", "check", str(folder.path)])  # the cluster has gone on: this is what remains
     file = _said(run, "scenario_file", most=PATH_MAX)
-    words = ["kafka-trial", "run", str(folder.path / file) if file else scenario or "SCENARIO"]
+    words = ["kafka-trial", "run", str(folder.path / file) if file else _said(scenario, "name") or "SCENARIO"]
     words += ["--consumer", _said(run, "consumer_file", most=PATH_MAX) or consumer or "FILE"]
     words += ["--consumer-image", image] if (image := _said(run, "consumer_image", most=PATH_MAX)) else []
     words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []
     named = [str(plugin)[:PATH_MAX] for plugin in run.get("plugins") or ()]
     words += [word for file in named if Path(file).is_absolute() for word in ("--plugin", file)]
     words += ["--seed", _said(run, "seed")] if run.get("seed") is not None else []
+    load = scenario.get("load")
+    words += ["--load", factor] if isinstance(load, Mapping) and (factor := _said(load, "factor")) else []
     if (folder.path / "schedule.json").exists():
         words += ["--schedule", str(folder.path / "schedule.json")]
     words += ["--payload", str(folder.payload)] if folder.payload.exists() else []

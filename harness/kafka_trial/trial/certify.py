@@ -32,7 +32,7 @@ from kafka_trial.report.certificate import (
 )
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
-from kafka_trial.scenario import Scenario
+from kafka_trial.scenario import Scenario, factor_problem
 from kafka_trial.trial.consumer_files import (
     IF_WRITTEN,
     ChangeWatch,
@@ -42,7 +42,12 @@ from kafka_trial.trial.consumer_files import (
     folder_digest,
 )
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
+from kafka_trial.trial.spec import (
+    make_trial_spec,
+    scenario_at_load,
+    scenario_load_problem,
+    scenario_sink_problem,
+)
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.trial.verify_certificate import changed_files
 from kafka_trial.workload.payload_checks import load_problem
@@ -60,7 +65,7 @@ class CertifyRequest:
     What only the machine made unknown is tried up to `retry_unknown` times more.
 
     With `budget_s` only those of the suites that find most in this time (`suite_budget.py`), and no trial is begun that
-    by the calibration cannot end within it."""
+    by the calibration cannot end within it. `load`: which part of the suites' load; None: as consumer.toml says."""
 
     consumer: Path
     out: Path
@@ -72,6 +77,7 @@ class CertifyRequest:
     side_by_side: int | None = None
     retry_unknown: int = 1
     image: str | None = None
+    load: float | None = None
 
 
 def begin_certificate(certify_request: CertifyRequest) -> Certificate:
@@ -86,6 +92,8 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     names = list(registry.scenarios())
     if problems := [unknown_name("suite", name, names) for name in certify_request.suites if name not in names]:
         raise InputError("--suite", problems)
+    if certify_request.load is not None and (problem := factor_problem(certify_request.load)):
+        raise InputError("--load", problem)
     spec = spec_from_toml(certify_request.consumer, image=certify_request.image)
     chosen = _chosen(certify_request, spec)
     image = {"image": {"name": spec.image, "id": require_image(connect(), spec.image)}} if spec.image else {}
@@ -106,6 +114,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
         seeds=list(certify_request.seeds),
         left_out=chosen.left_out,
         budget_s=certify_request.budget_s,
+        load=spec.load.factor if certify_request.load is None else certify_request.load,
     )
     for version in new.kafka:
         make_trial_spec(
@@ -113,6 +122,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
             certify_request.consumer,
             kafka_version=version,
             image=certify_request.image,
+            load=certify_request.load,
         )
     file = certify_request.out / CERTIFICATE
     if not file.exists():
@@ -152,6 +162,8 @@ def _other(old: Certificate, new: Certificate, files: ConsumerFiles) -> str:
     if old.harness_digest != new.harness_digest:
         states = [f"{one.kafka_trial}, state {one.harness_digest}" for one in (old, new)]
         return f"was made by another kafka-trial ({states[0]}; this is {states[1]}). {BEGIN_AGAIN}"
+    if old.load != new.load:
+        return f"is of trials at a load of {old.load:g} (asked for: {new.load:g}). {BEGIN_AGAIN}"
     if old.consumer.get("image") != new.consumer.get("image"):
         return f"is of another {_images_in_words(new, old)}. {BEGIN_AGAIN}"
     if "files" not in old.consumer:
@@ -216,8 +228,11 @@ def certify(
 def lanes_of(certify_request: CertifyRequest) -> int:
     """Returns how many lanes one of its trials needs at most."""
     spec = spec_from_toml(certify_request.consumer, image=certify_request.image)
-    scenarios = [one for one in registry.scenarios().values() if _problem(spec, one) is None]
-    specs = [make_trial_spec(one, certify_request.consumer, seed=1, image=certify_request.image) for one in scenarios]
+    scenarios = [one for one in registry.scenarios().values() if _problem(certify_request, spec, one) is None]
+    specs = [
+        make_trial_spec(one, certify_request.consumer, seed=1, image=certify_request.image, load=certify_request.load)
+        for one in scenarios
+    ]
     return max(one.lanes for one in specs)
 
 
@@ -243,10 +258,11 @@ def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
     """Returns the suites to try, and why each other one is left out.
 
     Raises:
-        InputError: one that is named cannot be played with the consumer's payload or sink, or none can.
+        InputError: one that is named cannot be played with the consumer's payload or sink, or at so small a load, or
+            none can.
     """
     scenarios = registry.scenarios()
-    problems = {name: problem for name, one in scenarios.items() if (problem := _problem(spec, one))}
+    problems = {name: problem for name, one in scenarios.items() if (problem := _problem(certify_request, spec, one))}
     if wrong := [f"{name} cannot be played: {problems[name]}" for name in certify_request.suites if name in problems]:
         raise InputError("--suite", wrong)
     named = [name for name in scenarios if name in (certify_request.suites or scenarios) and name not in problems]
@@ -267,9 +283,11 @@ def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
     return replace(chosen, left_out=chosen.left_out | others)
 
 
-def _problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
+def _problem(certify_request: CertifyRequest, spec: ConsumerSpec, scenario: Scenario) -> str | None:
     """Returns why a suite cannot be played with a consumer; None where it can."""
-    return load_problem(spec.payload_files, scenario.load) or scenario_sink_problem(spec, scenario)
+    if problem := scenario_load_problem(spec, scenario, certify_request.load) or scenario_sink_problem(spec, scenario):
+        return problem
+    return load_problem(spec.payload_files, scenario_at_load(spec, scenario, certify_request.load).load)
 
 
 def _versions(certify_request: CertifyRequest) -> list[str]:
@@ -287,6 +305,7 @@ def _request(certify_request: CertifyRequest, cell: Cell, begin_by_s: float) -> 
         kafka_version=version,
         seed=seed,
         image=certify_request.image,
+        load=certify_request.load,
     )
     return TrialRequest(spec, place, begin_by_s)
 

@@ -141,6 +141,7 @@ def _trial_spec(options: Namespace, seed: int | None, cluster: AttachedCluster |
         scenario_file=registry.scenario_file(options.scenario),
         image=options.consumer_image,
         payload=Path(options.payload) if options.payload else None,
+        load=options.load,
     )
 
 

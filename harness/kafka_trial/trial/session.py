@@ -106,6 +106,7 @@ class Session:
         out: Path | None = None,
         retry_unknown: int = 0,
         image: str | None = None,
+        load: float | None = None,
     ) -> Trialed:
         """Runs one trial and judges it; one whose environment made it unknown, up to `retry_unknown` times more.
 
@@ -113,7 +114,7 @@ class Session:
             InputError: the consumer, scenario or version is wrong; found before anything starts.
             StartError: no history could be begun.
         """
-        trial_spec = make_trial_spec(scenario, consumer, kafka_version=kafka_version, seed=seed, image=image)
+        trial_spec = make_trial_spec(scenario, consumer, kafka_version=kafka_version, seed=seed, image=image, load=load)
         return self.try_spec(trial_spec, out=out, retry_unknown=retry_unknown)
 
     def try_spec(

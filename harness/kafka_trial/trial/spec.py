@@ -16,6 +16,7 @@ from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
 from kafka_trial.scenario import Scenario
+from kafka_trial.workload.load_factor import at_load, load_too_small
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
 
@@ -74,11 +75,13 @@ def make_trial_spec(
     scenario_file: Path | None = None,
     image: str | None = None,
     payload: Path | None = None,
+    load: float | None = None,
 ) -> TrialSpec:
     """Returns a trial spec whose every word has been checked, before anything starts.
 
     `image`: put this one on trial, with its own command, in the place of what the consumer's file names. `payload`: the
-    folder in which an earlier trial has kept what its records were made of.
+    folder in which an earlier trial has kept what its records were made of. `load`: which part of the scenario's load;
+    None: as the consumer's file says.
 
     Raises:
         InputError: something in it is wrong; all problems of one input at once.
@@ -87,6 +90,7 @@ def make_trial_spec(
     render_patched_files(spec.folder)  # that a patch applies is known before anything starts
     version = find_version(kafka_version or DEFAULT_VERSION)
     check_protocol(spec, version)
+    scenario = scenario_at_load(spec, scenario, load)
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     if schedule is None:
         members, where = scenario.members or spec.members, f"scenario {scenario.name}"
@@ -106,6 +110,23 @@ def make_trial_spec(
     if exact:
         require_resolved(plan, _target_names(trial_spec), where=str(schedule or "--exact"))
     return trial_spec
+
+
+def scenario_at_load(spec: ConsumerSpec, scenario: Scenario, load: float | None) -> Scenario:
+    """Returns the scenario with as much of its load as is asked for, or else as its consumer takes; a scenario.json
+    that has a factor keeps it where nothing is asked for.
+
+    Raises:
+        InputError: see `load_factor.at_load`.
+    """
+    if load is None and scenario.load.factor != 1:
+        return scenario
+    return at_load(scenario, spec.load.factor if load is None else load)
+
+
+def scenario_load_problem(spec: ConsumerSpec, scenario: Scenario, load: float | None) -> str | None:
+    """Returns why a scenario cannot be judged with so little of its load; None where it can."""
+    return load_too_small(scenario, spec.load.factor if load is None else load)
 
 
 def _added_problems(scenario: Scenario, plan: Plan) -> list[str]:

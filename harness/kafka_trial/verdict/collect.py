@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.absences import hits_nobody
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.bad_lines import lost_events_in_words
@@ -48,9 +49,9 @@ def collect(
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
     coverage, trial_context = judgement.coverage, judgement.trial_context
-    faults = faults_of(
-        said, scope.planned, [number for number, one in coverage.faults.items() if one.traffic_after_heal]
-    )
+    returned = [number for number, one in coverage.faults.items() if one.traffic_after_heal]
+    unasked = [window.number for window in trial_context.windows if hits_nobody(trial_context, window)]
+    faults = faults_of(said, scope.planned, [*returned, *unasked])
     failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
     at_work = working(failed, trial_context, partitions=scope.partitions)
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
@@ -77,7 +78,7 @@ def collect(
         | _unread(judgement)
         | disturbances_counted(trial_context)
         | readings_counted(trial_context),
-        notes=tuple(notes_of(judgement)),
+        notes=(*([scope.load] if scope.load else []), *notes_of(judgement)),
         lasting=(*unknowns, *broken),
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
@@ -133,7 +134,12 @@ def _counts(coverage: Coverage) -> dict[str, int]:
 
 def notes_of(judgement: Judgement) -> list[str]:
     """Returns what is worth knowing about a judgement, as sentences."""
-    return [*_contradictions(judgement.trial_context), *_drained(judgement), *_fresh(judgement)]
+    return [
+        *_contradictions(judgement.trial_context),
+        *_drained(judgement),
+        *_fresh(judgement),
+        *_expired_while_away(judgement),
+    ]
 
 
 def _contradictions(trial_context: TrialContext) -> Iterator[str]:
@@ -162,6 +168,15 @@ def _drained(judgement: Judgement) -> Iterator[str]:
     if others:
         words = (f"{name} = {told[name]:.1f} s, and the judge reckons {reckoned[name]:.1f} s" for name in others)
         yield f"the run bounded its drain by {', '.join(words)}"
+
+
+def _expired_while_away(judgement: Judgement) -> Iterator[str]:
+    """Yields what nobody could have read any more, as the trial had stopped all members: no claim forbids it."""
+    found = judgement.findings.get("overtaken")
+    gone = [one for one in (found.instances if found else ()) if one.attributes.get("while_away")]
+    ranges = (f"{one.attributes['offset']} to {one.attributes['last_offset']} of {one.partition}" for one in gone)
+    if gone:
+        yield f"expired while no member ran, the trial had stopped all: offsets (of partition) {', '.join(ranges)}"
 
 
 def _fresh(judgement: Judgement) -> Iterator[str]:
@@ -235,7 +250,7 @@ def faults_of(said: Said, planned: Sequence[Mapping[str, Any]], returned: Collec
     """Returns the faults that were planned or shown, by number, each with its evidence.
 
     The run itself waits some seconds for traffic, and a member may have to wait for longer sessions to expire: those of
-    `returned` had traffic after they had been healed, whenever that was.
+    `returned` had traffic after they had been healed, whenever that was, or hit nobody whose traffic could return.
     """
     evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
     shown = [_fault(event, number, returned=number in returned) for number, event in sorted(evidence.items())]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kafka_trial.invariants.absences import hits_nobody
 from kafka_trial.invariants.trial_context import HARNESS_STALL_NS, TOLERANCE_NS
 from kafka_trial.judge.judgement import FaultCoverage
 from kafka_trial.verdict.messages import plain
@@ -211,18 +212,21 @@ def _named(what: str, partitions: Sequence[int]) -> list[str]:
 
 
 def faults_without_traffic(coverage: Coverage, trial_context: TrialContext) -> list[str]:
-    """Returns the faults whose target did no work: they hit somebody who had nothing to do."""
+    """Returns the faults whose target did no work: they hit somebody who had nothing to do.
+
+    Of a fault of the topic that was played while the trial let nobody run, only that somebody worked at all is asked.
+    """
     spoken = any(member.delivered or member.processed for member in coverage.members.values())
     if not spoken and not any(member.moved for member in coverage.members.values()):
         return []  # nothing tells who did what
     return [
         f"fault {window.number} ({window.fault}) {PROVES_NOTHING}: {idle}"
         for window in trial_context.windows
-        if (idle := _idle(coverage, window, spoken=spoken)) is not None
+        if (idle := _idle(coverage, window, spoken=spoken, nobody=hits_nobody(trial_context, window))) is not None
     ]
 
 
-def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
+def _idle(coverage: Coverage, window: Window, *, spoken: bool, nobody: bool) -> str | None:
     """Returns how a fault hit somebody who had nothing to do; None where something went through or because of it.
 
     A fault that lets traffic pass must have had some pass through its target. One that stops it leaves nothing inside
@@ -233,6 +237,8 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
     who = window.member or "the members"
     if not any(_worked((member.delivered, member.processed, 0, member.moved), spoken=spoken) for member in hit):
         return f"{who} did no work in the whole trial"
+    if nobody:
+        return None
     if window.kind in LETS_PASS:
         passed = any(_worked(member.inside.get(window.number, ()), spoken=spoken) for member in hit)
         return None if passed else f"{who} did no work while it was in force"

@@ -103,12 +103,16 @@ class VerdictInput:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the scenario asked for, as far as the verdict needs it; `unknowns`: why some of it cannot be known."""
+    """What the scenario asked for, as far as the verdict needs it; `unknowns`: why some of it cannot be known.
+
+    `load`: in words, how much less was sent than the scenario says by itself; "": all of it.
+    """
 
     partitions: int | None = None
     records_judged_min: int = Limits().records_judged_min
     planned: tuple[Mapping[str, Any], ...] = ()
     unknowns: tuple[str, ...] = ()
+    load: str = ""
 
 
 def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
@@ -139,6 +143,17 @@ def scope_of(folder: RunFolder) -> Scope:
         records_judged_min=limits.get("records_judged_min", Limits().records_judged_min),
         planned=planned,
         unknowns=tuple(unknowns),
+        load=_load_in_words(_section(scenario, "load")),
+    )
+
+
+def _load_in_words(load: Mapping[str, Any]) -> str:
+    factor, opening_burst, rate_per_s = (load.get(name) for name in ("factor", "opening_burst", "rate_per_s"))
+    if not isinstance(factor, int | float) or factor == 1:
+        return ""
+    return (
+        f"the load was {factor:g} of the scenario's own: {opening_burst} records at once, then {rate_per_s} a second; "
+        "the verdict says nothing of a greater one"
     )
 
 

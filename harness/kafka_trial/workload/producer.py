@@ -81,7 +81,7 @@ class Sender:
         self._topic = topic
         self._aborted_sends = aborted_sends
         self._headers = headers
-        self._waiting: deque[tuple[int, Op, bytes]] = deque()
+        self._waiting: deque[tuple[int, Op, bytes | None]] = deque()
 
     @property
     def full(self) -> bool:
@@ -96,8 +96,8 @@ class Sender:
     def send(self, ops: Iterable[Op]) -> None:
         """Sends `ops`: their invokes are with the kernel before the client has the first of them."""
         for op in ops:
-            value = self._payload(op)
-            send = self.log.invoke(op, size_bytes=len(value), checksum=zlib.crc32(value))
+            value = None if op.null_value else self._payload(op)
+            send = self.log.invoke(op, size_bytes=len(value or b""), checksum=zlib.crc32(value or b""))
             if op.aborted and self._aborted_sends is not None:
                 self._aborted_sends.take(send, op, value)
             else:
@@ -128,7 +128,7 @@ class Sender:
         self._client.flush(PURGED_WITHIN_S)
         self.log.write()
 
-    def _produce(self, send: int, op: Op, value: bytes) -> None:
+    def _produce(self, send: int, op: Op, value: bytes | None) -> None:
         key = None if op.key is None else op.key.encode()
         partition = -1 if op.partition is None else op.partition
         try:
@@ -263,7 +263,7 @@ class AbortedSends:
         self._topic = topic
         self._clock_s = clock_s
         self._headers = headers
-        self._waiting: list[tuple[int, Op, bytes]] = []
+        self._waiting: list[tuple[int, Op, bytes | None]] = []
         self._written: list[int] = []  # the sends of the transaction that is open
         self._reported = 0
         self._next_s = 0.0
@@ -271,7 +271,7 @@ class AbortedSends:
         self._broken: str | None = None
         client.init_transactions(BEGUN_WITHIN_S)
 
-    def take(self, send: int, op: Op, value: bytes) -> None:
+    def take(self, send: int, op: Op, value: bytes | None) -> None:
         """Takes a record for the next transaction; its invoke is in the log."""
         self._waiting.append((send, op, value))
 

@@ -34,7 +34,8 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     """One record to be sent: `at_s` is when it is due, relative to the start of its part's phase.
 
     `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
-    `aborted`: in a transaction that is taken back; `entity`: which one it is of, where it says so without a key.
+    `aborted`: in a transaction that is taken back; `entity`: which one it is of, where it says so without a key;
+    `null_value`: sent without a value.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     part: str
     aborted: bool = False
     entity: str | None = None
+    null_value: bool = False
 
 
 class LoadWorkload:
@@ -53,7 +55,8 @@ class LoadWorkload:
     planned bursts, then the steady load by due time.
 
     Records without a key get a partition from the seed, those of one entity too; otherwise the client would choose by
-    chance.
+    chance. Which records lack a key or a value follows from draws of their own: the other records are the same as in a
+    load where none does.
     """
 
     def __init__(self, load: Load, *, partitions: int) -> None:
@@ -64,11 +67,27 @@ class LoadWorkload:
         """Yields at most `records_max` operations; all randomness comes from `rng`."""
         keys, sizes, ratio = _keys(self.load, rng), _sizes(self.load, rng), self.load.aborted_ratio
         places = repeat(None) if self.load.keyed else _drawn(rng, range(self.partitions))
+        nulls = _beside(rng) if self.load.null_values or self.load.null_keys else None
         rows = zip(_dues(self.load), keys, sizes, places, strict=False)
         for n, ((part, at_s), key, size_bytes, partition) in enumerate(islice(rows, self.load.records_max)):
             aborted = part == STEADY and ratio > 0 and rng.random() < ratio
             named = (None, key) if self.load.entities else (key, None)
-            yield Op(f"r{n:07d}", n, named[0], partition, size_bytes, at_s, part, aborted, named[1])
+            op = Op(f"r{n:07d}", n, named[0], partition, size_bytes, at_s, part, aborted, named[1])
+            yield op if nulls is None else self._with_nulls(op, nulls)
+
+    def _with_nulls(self, op: Op, rng: Random) -> Op:
+        """Returns the operation without its key or its value, as often as the load asks for."""
+        no_value, no_key, place = rng.random(), rng.random(), rng.randrange(self.partitions)
+        if no_key < self.load.null_keys:
+            op = op._replace(key=None, partition=place)
+        return op._replace(null_value=no_value < self.load.null_values)
+
+
+def _beside(rng: Random) -> Random:
+    """Returns another source of randomness that follows from this one and takes nothing from it."""
+    copy = Random()
+    copy.setstate(rng.getstate())
+    return Random(f"nulls {copy.random()}")
 
 
 def _dues(load: Load) -> Iterator[tuple[str, float]]:

@@ -46,6 +46,7 @@ DECIDING = (
     "found_in",
     "last_offset",
     "committed",
+    "while_away",
     "over_limit",
     "repeats",
     "producer_epoch",

@@ -212,6 +212,11 @@ class _Witness:
 
     failed = ""
 
+    def pytest_sessionstart(self) -> None:
+        """Puts the mutant before pytest, which rewrites the assertions of an editable install's plugin, and so would
+        read all modules of its package from their files."""
+        sys.meta_path.sort(key=lambda finder: not isinstance(finder, _Planter))
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed and not self.failed:
             self.failed = report.nodeid

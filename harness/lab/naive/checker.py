@@ -21,6 +21,7 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from kafka_trial.history.event import Event
+from lab.naive import absences as naive_absences
 from lab.naive import assignments as naive_assignments
 from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
@@ -43,7 +44,7 @@ PROBED_EVERY_NS = 25_000_000  # between two stamps of the probe that measures a 
 MEASURED_WITHIN_NS = 3 * SECOND_NS
 DECIDING = {
     *("by_operator", "in_flight_at_crash", "same_key", "recovered", "own", "restart_inside", "fell", "skipped_record"),
-    *("class", "found_in", "over_limit", "repeats"),
+    *("class", "found_in", "over_limit", "repeats", "while_away"),
 }  # attributes that a claim looks at
 LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
 STAMPED_LATE_NS_MAX = 5 * SECOND_NS  # a broker's stamp that is later than this is believed
@@ -1912,24 +1913,37 @@ def _superseded(p: Partition, ack: Event) -> bool:
 def overtaken(p: Partition) -> Iterator[Found | None]:
     """Ranges of acknowledged records that expired before anybody read them."""
     expired = [ack for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start]
-    ranges: list[tuple[tuple[bool, bool], list[Event]]] = []
+    ranges: list[tuple[tuple[bool, bool, bool], list[Event]]] = []
     for ack in sorted(expired, key=lambda event: (event.offset, event.seq)):
         committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
         if _was_read(p, ack, past=committed):
-            ranges.append(((False, False), []))
+            ranges.append(((False, False, False), []))
             continue
         covering = _first_covering(p, ack.offset or 0) if committed else None
-        if (covering is not None and _may_be_a_last_act(p, covering)) or (not committed and _killed_unseen(p)):
-            ranges.append(((False, False), []))
+        operator, away = covering is not None and covering.committer == OPERATOR, _while_away(p, ack, covering)
+        may_be_done = (covering is not None and _may_be_a_last_act(p, covering)) or (
+            not committed and _killed_unseen(p)
+        )
+        if away != "yes" and (may_be_done or (away == "maybe" and not operator)):
+            ranges.append(((False, False, False), []))
             yield None
             continue
-        sort = (committed, covering is not None and covering.committer == OPERATOR)
+        sort = (committed, operator, away == "yes")
         if not ranges or ranges[-1][0] != sort or not ranges[-1][1]:
             ranges.append((sort, []))
         ranges[-1][1].append(ack)
-    for (committed, _), acks in ranges:
+    for (committed, _, nobody_ran), acks in ranges:
         if acks:
-            yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed)
+            yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed, while_away=nobody_ran)
+
+
+def _while_away(p: Partition, ack: Event, covering: Commit | None) -> str:
+    """Whether it expired while the trial let nobody run, and nobody had committed past it by then."""
+    starts, ends = p.own("log_start"), p.own("log_end")
+    until_ns = naive_absences.expired_by_ns(p.trial.events, ack, starts, ends)
+    if covering is not None and covering.effect_ns <= until_ns:
+        return "no"
+    return naive_absences.expired_while_away(p.trial.events, ack, starts, ends)
 
 
 def _was_read(p: Partition, ack: Event, *, past: bool) -> bool:
