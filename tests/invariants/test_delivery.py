@@ -102,7 +102,7 @@ def test_skipped_is_not_judged_without_records() -> None:
 def test_skipped_is_not_judged_where_nothing_tells_what_was_handled() -> None:
     """A consumer without events and without a sink."""
     settings = with_settings(events="none", sink="none")
-    assert "nothing tells what was handled" in not_judged("skipped", [committed(2)], settings=settings)
+    assert "no evidence shows what was handled" in not_judged("skipped", [committed(2)], settings=settings)
 
 
 def test_skipped_does_not_apply_where_progress_is_elsewhere() -> None:
@@ -176,7 +176,7 @@ def test_redelivered_only_looks_so_inside_one_possession() -> None:
 
 def test_redelivered_is_not_judged_without_own_word() -> None:
     """Nobody said what was delivered."""
-    assert "own word" in not_judged("redelivered", [committed(1)])
+    assert "reported no delivered record" in not_judged("redelivered", [committed(1)])
 
 
 def test_illegal_redelivery_holds() -> None:

@@ -45,7 +45,7 @@ NOBODY = -1  # the member of what a broker acknowledged
     progress_in_kafka=True,
     severity=130,
     rule=Rule(always),
-    message="{committed_offset} was acknowledged on {place}, by {by}, and {instead}",
+    message="the commit of {committed_offset} on {place} was acknowledged ({acknowledged}), but {instead}",
 )
 def commit_lost(batch: Batch) -> Findings:
     """A commit was acknowledged, to the member or by the request log, and its position is nowhere in the offsets log.

@@ -54,7 +54,7 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
         return VIOLATION
     if own is None:
         return "undecided", Undecided.BACKWARD_COMMITTER_UNKNOWN
-    return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
+    return "tolerated", "the owner made it itself, and later commits passed it before anything started from it"
 
 
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -124,7 +124,7 @@ def commit_regression(batch: Batch) -> Findings:
     progress_in_kafka=True,
     severity=140,
     rule=Rule(always, _zombie_commit),
-    message="member {member} committed {committed_offset} on {place}, which it did not own there{harm}",
+    message="member {member} committed {committed_offset} on {place} without owning it{harm}",
     deciding=(
         "fell",
         "skipped_record",

@@ -38,7 +38,7 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS
     level="events",
     severity=360,
     rule=Rule(never),
-    message="{of_record}{place} was said to be {what}, and the {by} knows that it cannot have been",
+    message="the consumer reported {of_record}{place} as {what}, but the {by} shows otherwise",
 )
 def false_report(batch: Batch) -> Findings:
     """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet, or it

@@ -48,7 +48,7 @@ class Calm:
     level="none",
     severity=190,
     rule=Rule(always),
-    message="{place} belonged to nobody, though the group had members and was at rest",
+    message="{place} had no owner, though the group had members and was at rest",
 )
 def orphan_partition(batch: Batch) -> Findings:
     """A partition belonged to nobody, although the group had members and had been at rest for longer than the bound.

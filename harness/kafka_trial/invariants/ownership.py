@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     level="none",
     severity=220,
     rule=Rule(always),
-    message="{place} was owned by two members at once, by {by}",
+    message="{place} was owned by two members at once: {split_by}",
 )
 def split_ownership(batch: Batch) -> Findings:
     """Two members owned a partition at once: by the offsets log, or because one went on although it had been told.
@@ -116,7 +116,7 @@ def work_after_revoke(batch: Batch) -> Findings:
     level="events",
     severity=310,
     rule=Rule(fencing_claimed),
-    message="record {offset} of {place} was {what} after its partition was lost untold",
+    message="record {offset} of {place} was {what} after the group had given the partition to another member",
 )
 def zombie_work(batch: Batch) -> Findings:
     """A member worked on a partition that others had been given, before it was told so, or on what it had fetched then.

@@ -84,7 +84,7 @@ def crash_loop(group: Group) -> Findings:
     of="group",
     severity=330,
     rule=Rule(always),
-    message="member {member} was asked to stop and had not within {within_s} s: it was killed",
+    message="member {member} was asked to stop, did not end within {within_s} s, and was killed",
 )
 def unbounded_close(group: Group) -> Findings:
     """A member that was asked to stop had not gone within the time that its [stop] gives: it was killed.

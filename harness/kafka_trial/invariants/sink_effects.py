@@ -87,7 +87,7 @@ def phantom(batch: Batch) -> Findings:
     severity=40,
     share_of=("effects",),
     rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
-    message="record {offset} of {place} had its effect again, for the {number}. time",
+    message="record {offset} of {place} had its effect again (effect number {number})",
 )
 def duplicate_effect(batch: Batch) -> Findings:
     """One record had two effects, or more: one finding for each beyond the first. Judged by record id.

@@ -58,7 +58,7 @@ WORKED = ("slice", "source", "member", "round")
     of="group",
     severity=370,
     rule=Rule(never),
-    message="record {offset} of {place} waited {lasted_ms} ms while {member} did those of its others",
+    message="record {offset} of {place} waited {lasted_ms} ms while {member} handled records of its other partitions",
 )
 def starved_partition(group: Group) -> Findings:
     """Nothing happened on a partition with records, while its member did the records of two others round after round.
