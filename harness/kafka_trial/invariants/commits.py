@@ -131,7 +131,7 @@ def commit_regression(batch: Batch) -> Findings:
     ),
 )
 def zombie_commit(batch: Batch) -> Findings:
-    """A member that did not own the partition at that place of the log committed there, and was not refused.
+    """A member committed for a partition that it did not own at that point of the log, and the broker accepted it.
 
     "Only the current owner may commit" is what fencing is for (KIP-62, KIP-848); brokers accept a commit of any live
     member for any partition. Legal (counted) while the position does not fall and no record is skipped by it; whether

@@ -226,7 +226,7 @@ def _commit_slowdown(slices: Table) -> float:
     follows={"commit-regression": sharing_an_event, "commit-lost": on_the_partition},
 )
 def false_lag(group: Group) -> Findings:
-    """All readable records were handled, and yet the committed offset stays behind the end: a lag that is none.
+    """All readable records were handled, and yet the committed offset stays behind the end: the lag is false.
 
     "Lag is the difference between the log end offset and the committed offset" (Kafka, Monitoring): an operator is
     called although all work is done. Legal while the drain is shorter than B (undecided); only where progress lives in

@@ -51,7 +51,7 @@ class Calm:
     message="{place} had no owner, though the group had members and was at rest",
 )
 def orphan_partition(batch: Batch) -> Findings:
-    """A partition belonged to nobody, although the group had members and had been at rest for longer than the bound.
+    """A partition had no owner, although the group had members and had been at rest for longer than the bound.
 
     "Each partition is consumed by exactly one consumer within each subscribing consumer group at any given time"
     (Kafka, Design, Consumer Position). Owned is what a member of the group has assigned or is still to give up, by the

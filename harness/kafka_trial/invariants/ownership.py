@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     message="{place} was owned by two members at once: {split_by}",
 )
 def split_ownership(batch: Batch) -> Findings:
-    """Two members owned a partition at once: by the offsets log, or because one went on although it had been told.
+    """Two members owned a partition at once, by the offsets log or because one worked on after it was told of its loss.
 
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
@@ -119,7 +119,7 @@ def work_after_revoke(batch: Batch) -> Findings:
     message="record {offset} of {place} was {what} after the group had given the partition to another member",
 )
 def zombie_work(batch: Batch) -> Findings:
-    """A member worked on a partition that others had been given, before it was told so, or on what it had fetched then.
+    """A member worked on a partition that others had been given, before it was told, or on records fetched before that.
 
     No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes; the answer
     that tells it reaches a background thread. Counted; legal unless the claim says that effects are fenced.

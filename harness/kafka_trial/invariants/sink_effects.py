@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     message="a record with the id {id}, which nobody sent, was {what} ({place})",
 )
 def phantom(batch: Batch) -> Findings:
-    """An effect, or a delivered record, has an id that was never invoked: nobody sent it.
+    """An effect, or a delivered record, has an id that was never sent.
 
     "A consumer instance sees records in the order they are stored in the log" (Kafka, Introduction): it sees what was
     sent, and nothing else. A send whose fate nobody knows was invoked. Where the log itself holds the id,

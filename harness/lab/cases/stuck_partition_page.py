@@ -22,7 +22,7 @@ STORIES: Final = {
     "stalled": "its network stands still for longer than its session",
     "long-order": "the order takes longer than the poll interval while another thread polls, and a member leaves",
     "rejoins": "members come and go, and the member joins again with the order in hand",
-    "parallel": "there is no rebalance; one of four workers is slow, and the others commit later orders of its partition",
+    "parallel": "no rebalance; one of four workers is slow, and the others commit later orders of its partition",
 }
 CURED_BY: Final = {
     "none": "none (range)",
