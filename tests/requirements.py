@@ -22,11 +22,15 @@ REQUIRE = "KAFKA_TRIAL_REQUIRE"
 TOOLS = {
     "allure": "Allure, by npm",
     "axe": "axe-core, by npm",
+    "cargo": "Rust",
     "chromium": "a Chromium",
     "curl": "curl",
     "docker": "a container engine that answers, or that can be started",
     "dockerd": "a container engine that can be started",
+    "go": "Go",
     "javac": "a JDK with the Java that trials find",
+    "mvn": "Maven",
+    "npm": "npm",
     "openssl": "openssl",
     "postgres": "PostgreSQL's server",
 }

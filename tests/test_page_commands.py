@@ -43,6 +43,7 @@ QUICK = (  # executed as they stand, of the blocks and of the text
     "kafka-trial list invariants --markdown",
     "kafka-trial explain --all",
     "kafka-trial explain commit-ahead",
+    "kafka-trial init orders --language go --sink http",
     "kafka-trial preflight --help",
 )
 PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with its status
@@ -54,6 +55,11 @@ PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with i
     "kafka-trial preflight --config plan.toml": PASS,
     "kafka-trial preflight --record-max 1MB --partitions 3 --consumers 1 --brokers 3 --consumer-library librdkafka "
     "--memory-max 45MB": FAIL,
+    "kafka-trial preflight --record-max 20kB --partitions 1 --consumers 1 --producer-library librdkafka "
+    "--topic-setting max.message.bytes=32768": FAIL,
+    "kafka-trial preflight --record-max 20kB --partitions 1 --consumers 1 --producer-library other "
+    "--producer-setting batch.size=30000 max.request.size=1MB --consumer-library other "
+    "--consumer-setting receive.message.max.bytes=50MB": PASS,
 }
 LIVE = (  # executed with the README's consumer, one each time
     "kafka-trial run member-killed --consumer consumer.toml",

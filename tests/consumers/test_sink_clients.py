@@ -167,7 +167,7 @@ def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
         assert world.post("/effect", BODY) == 204
     for host in ("192.0.2.1", "nowhere"):
         (tmp_path / host).mkdir()
-        said = f"cannot listen at {host}: .*; give an IP address of this machine"
+        said = f"cannot listen at {host}: .*; give an address of this machine"
         with pytest.raises(StartError, match=said), running_sink(tmp_path / host, host=host):
             pass
 

@@ -172,7 +172,7 @@ def test_what_is_handled_once_more_after_a_rebalance_gets_a_partition_further() 
     [
         ([on(1, delivered("m0", 3))], UNDECIDED),
         ([on(1, committed(9)[0])], UNDECIDED),
-        ([fetched("m0", 40)], NEITHER),
+        ([fetched("m0", 40)], UNDECIDED),
         ([fetched("m0", 1)], STUCK),
         ([effect(9, outcome="fail")], STUCK),
         ([effect(9)], NEITHER),
@@ -227,3 +227,10 @@ def test_an_outage_before_the_drain_is_not_taken_for_no_progress() -> None:
     lines = [*FIRST, fault("handler-failing", None), after(30), healed(), phase("drain"), after(5)]
     assert said(lines) == UNDECIDED
     assert said([*lines, handled("m0", 1), after(8)]) == NEITHER
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(11, []), (15, [0])])
+def test_of_a_silent_consumer_what_is_committed_past_is_done(seconds: float, late: list[int]) -> None:
+    """Of fifty records two were left when the drain began: B is 13 s."""
+    lines = [RATE, committed(48), phase("drain"), after(seconds), committed(50), after(1)]
+    assert told("late-convergence", lines, SILENT | {"poll_interval_s": 5}) == (late, 0)

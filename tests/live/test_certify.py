@@ -9,8 +9,9 @@ import pytest
 
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS
+from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.registry import find_consumer
-from kafka_trial.report.certificate import CERTIFICATE, PAGE, read_certificate
+from kafka_trial.report.certificate import PAGE, read_certificate
 from kafka_trial.trial.certify import CertifyRequest, begin_certificate
 
 pytestmark = pytest.mark.cluster

@@ -282,7 +282,7 @@ def test_the_status_says_whether_it_fits(arguments: list[str], status: int, caps
     """0 fits, 1 does not, 2 makes no sense; the first words say so too, or the error names the verb."""
     assert main(["preflight", *arguments]) == status
     told = capsys.readouterr()
-    head = {PASS: "YES: ", FAIL: "NO: ", WRONG_INPUT: "kafka-trial preflight: "}[status]
+    head = {PASS: "YES: ", FAIL: "NO: ", WRONG_INPUT: "kafka-trial preflight:"}[status]
     assert (told.err if status == WRONG_INPUT else told.out).startswith(head)
 
 

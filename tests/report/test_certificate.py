@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kafka_trial.history.output_names import JUNIT
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.report.certificate import (
@@ -21,7 +22,7 @@ from kafka_trial.report.certificate import (
     trial_times,
     write_certificate,
 )
-from kafka_trial.report.junit import JUNIT, write_junit
+from kafka_trial.report.junit import write_junit
 from kafka_trial.report.markdown import certificate_summary
 
 STALLED = "the harness stood still for 9.1 s of 30.0 s"

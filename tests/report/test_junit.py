@@ -7,8 +7,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
+from kafka_trial.history.output_names import JUNIT
 from kafka_trial.report.certificate import Cell, Certificate, CertifiedTrial
-from kafka_trial.report.junit import JUNIT, NOT_TRIED, write_junit
+from kafka_trial.report.junit import NOT_TRIED, write_junit
 from staged_trial import HOSTILE
 
 

@@ -21,10 +21,10 @@ from jsonschema import Draft202012Validator
 from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
+from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.history.store import RunFolder, unpack
 from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer, scenarios
 from kafka_trial.report.certificate import (
-    CERTIFICATE,
     PAGE,
     Certificate,
     file_digests,
@@ -482,8 +482,8 @@ def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path)
     ("words", "said"),
     [
         (["certify", "--suite", "member-kiled"], "member-killed"),
-        (["certify", "--repeat", "0"], "must be 1 or more"),
-        (["certify", "--side-by-side", "0"], "must be 1 or more"),
+        (["certify", "--repeat", "0"], "0 must be between 1 and 10000"),
+        (["certify", "--side-by-side", "0"], "0 must be between 1 and 256"),
         (["certify", "--kafka", "2.0"], "2.0"),
         (["certify", "--budget", "soon"], "--budget: 'soon' is no length of time: give 90s"),
         (["certify", "--budget", "3s"], "the shortest, control, takes"),

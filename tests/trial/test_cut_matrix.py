@@ -293,7 +293,7 @@ def test_a_folder_that_is_named_by_a_detour_is_the_same(tmp_path: Path) -> None:
         (["--api", "OffsetComit"], "OffsetCommit"),
         (["--where", "between"], "after, answered, before"),
         (["--action", "swallow"], "close, delay, hold, kill, pause"),
-        (["--side-by-side", "0"], "must be 1 or more"),
+        (["--side-by-side", "0"], "0 must be between 1 and 256"),
     ],
 )
 def test_what_does_not_exist_is_told_before_anything_starts(

@@ -207,3 +207,12 @@ def test_what_is_left_counts_as_the_judge_counts_it(
     """Of four records."""
     folder = folder_of(tmp_path, history(lines, records=4))
     assert Progress(folder, TOPIC, GROUP).update().backlog(ENDS, **seen) == left
+
+
+def test_what_was_left_is_what_was_left_then(tmp_path: Path) -> None:
+    """One was handled and committed before, three since, though all lines are read by now."""
+    lines: Lines = [handled("m0", 0), committed(1), phase("drain"), after(1), handled("m0", 1, 2, 3), committed(4)]
+    events = history(lines, records=4)
+    began_ns = next(event.time_ns for event in events if event.details.get("phase") == "drain")
+    progress = Progress(folder_of(tmp_path, events), TOPIC, GROUP).update()
+    assert (progress.backlog(ENDS, at_ns=began_ns), progress.backlog(ENDS)) == (3, 0)

@@ -95,7 +95,7 @@ class Group:
         come further, and no record is in hand that its member may still finish before it must poll again."""
         going_on = self._since("progressed_ns", self.window_s) or self._since("fetched_ns", self.window_s)
         in_hand = self._since("in_hand_since_ns", self.timing.poll_limit_s)
-        return bool((self.slices["open"] > 0).any()) and not going_on and not in_hand
+        return bool(np.any(self.slices["open"] > 0)) and not going_on and not in_hand
 
     def _since(self, instant: str, seconds: float) -> bool:
         """Returns whether that instant of any partition lies within so many seconds before the snapshot."""
@@ -379,8 +379,7 @@ def _is_false_lag(group: Group) -> Bools:
 def _is_waiting(group: Group) -> Bools:
     """Records are left, and nothing has moved for the length of the window."""
     slices = group.slices
-    moved_ns = np.maximum(slices["moved_ns"], slices["fetched_ns"])
-    still: Bools = moved_ns < group.snapshot_ns - int(group.window_s * SECOND_NS)
+    still: Bools = slices["moved_ns"] < group.snapshot_ns - int(group.window_s * SECOND_NS)
     return still & (slices["open"] > 0)
 
 

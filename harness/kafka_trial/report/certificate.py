@@ -19,11 +19,12 @@ from typing import Any
 import orjson
 
 from kafka_trial.errors import PASS, UNKNOWN, InputError, worst
+from kafka_trial.history.output_names import CERTIFICATE, CERTIFICATE_PAGE
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import page_of
 from kafka_trial.verdict.collect import own_events
 
-CERTIFICATE, PAGE = "certificate.json", "index.html"
+PAGE = CERTIFICATE_PAGE
 CERTIFICATE_SCHEMA = 3  # 1: told of no suite that it was left out; 2: named none of the consumer's files
 REMADE = "cache"  # of a run folder: made again from the history
 WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}

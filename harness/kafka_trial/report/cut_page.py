@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
+from kafka_trial.history.output_names import CUT_CONSUMERS, CUT_PAGE, CUT_ROWS, CUT_TEXT
 from kafka_trial.report.certificate import duration_in_words, times_in_words
 from kafka_trial.report.html import page_of
 from kafka_trial.report.row_files import rows_in
 from kafka_trial.verdict.verdict_input import NOT_REACHED
 
 NOT_TRIED = "not tried"
-ROWS, PAGE, TEXT, CONSUMERS = "cuts.jsonl", "cuts.html", "cuts.txt", "cuts-consumers.json"
+ROWS, PAGE, TEXT, CONSUMERS = CUT_ROWS, CUT_PAGE, CUT_TEXT, CUT_CONSUMERS
 MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown", NOT_REACHED: "-", NOT_TRIED: "."}
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
+from kafka_trial.history.output_names import JUNIT
 from kafka_trial.report.certificate import Cell, Certificate
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.trial_result import LINE_MAX, TrialResult, certificate_results
 
-JUNIT = "junit.xml"
 TAGS = {"fail": "failure", "unknown": "error"}
 NOT_TRIED = "not tried: its turn had not come when the time was up, or certifying was stopped"
 

@@ -20,9 +20,9 @@ from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.containers.engine import connect
 from kafka_trial.containers.network import require_image
 from kafka_trial.errors import UNKNOWN, InputError, KafkaTrialError, unknown_name
+from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.certificate import (
-    CERTIFICATE,
     Cell,
     Certificate,
     CertifiedTrial,

@@ -20,11 +20,15 @@ import orjson
 
 from kafka_trial.consumers.spec import is_written
 from kafka_trial.history.event import from_line
-from kafka_trial.report.certificate import CERTIFICATE
-from kafka_trial.report.certificate import PAGE as CERTIFICATE_PAGE
-from kafka_trial.report.cut_page import CONSUMERS, ROWS, TEXT
-from kafka_trial.report.cut_page import PAGE as CUTS_PAGE
-from kafka_trial.report.junit import JUNIT
+from kafka_trial.history.output_names import (
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
+    CUT_CONSUMERS,
+    CUT_PAGE,
+    CUT_ROWS,
+    CUT_TEXT,
+    JUNIT,
+)
 
 FOLDERS_LEFT_OUT = (
     *("__pycache__", ".git", ".hg", ".svn", ".idea", ".vscode", ".gradle"),
@@ -36,10 +40,10 @@ OUR_FILES: Mapping[str, tuple[bytes, ...]] = {
     CERTIFICATE: (b'"harness_digest"', b'"not_tried"'),
     CERTIFICATE_PAGE: (b"<title>certificate of ",),
     JUNIT: (b"<testsuite",),
-    ROWS: (b'"consumer_digest"', b'"source_digest"'),
-    CUTS_PAGE: (b"<title>cuts of ",),
-    TEXT: (b" on Kafka ", b" cuts: "),
-    CONSUMERS: (b'"files"',),
+    CUT_ROWS: (b'"consumer_digest"', b'"source_digest"'),
+    CUT_PAGE: (b"<title>cuts of ",),
+    CUT_TEXT: (b" on Kafka ", b" cuts: "),
+    CUT_CONSUMERS: (b'"files"',),
 }
 Entry = tuple[str, Path]  # a file by its place in the folder, names joined by "/", and where it is
 

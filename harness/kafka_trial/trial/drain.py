@@ -1,7 +1,7 @@
 """The drain's end: until when a trial waits for its group, by the same bounds as the judge's.
 
-`TrialEnvironment.wait_converged` asks `DrainBounds` for them. What was left when the drain began is counted once; what
-is read later of the time before (a line that waited, a request) may make the bounds longer, and then they count.
+`TrialEnvironment.wait_converged` asks `DrainBounds` for them. They are reckoned again as more is read of the time
+before the drain: a line that waited, or a request.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ class DrainBounds:
     timing: Callable[[], Timing]
     began_ns: int = field(default_factory=time.monotonic_ns)
     _told: DrainBound | None = None
+    _poll_limit_s: float = 0.0
 
     def reckon(self) -> DrainBound:
         """Returns the bounds as they are now, and writes them down where they are others than before."""
-        bound = drain_bound(self.timing())
+        timing = self.timing()
+        bound, self._poll_limit_s = drain_bound(timing), timing.poll_limit_s
         if bound != self._told:
             self.run.record(
                 "drain_bound",
@@ -73,4 +75,4 @@ class DrainBounds:
 
     def _in_hand(self) -> bool:
         since_ns = self.progress.moves.in_hand_since_ns()
-        return since_ns is not None and time.monotonic_ns() - since_ns < self.timing().poll_limit_s * SECOND_NS
+        return since_ns is not None and time.monotonic_ns() - since_ns < self._poll_limit_s * SECOND_NS

@@ -93,10 +93,14 @@ class TrialEnvironment:
 
         As the judge does, it counts what is neither handled nor committed past, as far as either can be seen.
         """
-        in_kafka = self.trial_spec.consumer.progress.kind in IN_KAFKA
+        in_kafka, began_ns = self.trial_spec.consumer.progress.kind in IN_KAFKA, time.monotonic_ns()
         by_handled = not (in_kafka and self._is_silent)
-        backlog = self.progress.update().backlog(ends, by_commits=in_kafka, by_handled=by_handled)
-        return DrainBounds(self.run, ends, self.progress, self.watch, lambda: self.timing(backlog=backlog))
+
+        def timing() -> Timing:
+            left = self.progress.update().backlog(ends, at_ns=began_ns, by_commits=in_kafka, by_handled=by_handled)
+            return self.timing(backlog=left)
+
+        return DrainBounds(self.run, ends, self.progress, self.watch, timing, began_ns)
 
     def due_s(self, ends: Mapping[int, int]) -> float:
         """Returns how long the group may take, by its claim, until it has done all below `ends`.

@@ -31,8 +31,10 @@ from kafka_trial.invariants.liveness_bounds import (
 )
 from kafka_trial.invariants.rejoining import awaited, overdue_s
 from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
-from kafka_trial.trial.movement_watch import MovementWatch
+from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 from kafka_trial.trial.rejoin_watch import PresenceCollector
+
+NEVER = 2**63 - 1
 
 
 @dataclass
@@ -53,6 +55,9 @@ class Progress:
     ids: dict[tuple[int, int], str] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     without_effect: set[tuple[int, int]] = field(default_factory=set)
+    handled_ns: dict[tuple[int, int], int] = field(default_factory=dict)
+    effect_ns: dict[str, int] = field(default_factory=dict)
+    commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
 
     def __post_init__(self) -> None:
         history = self.folder.history
@@ -101,16 +106,20 @@ class Progress:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
         return sum(end - len(self.handled[partition]) for partition, end in ends.items())
 
-    def backlog(self, ends: Mapping[int, int], *, by_commits: bool = True, by_handled: bool = True) -> int:
-        """Returns how many records are left below `ends`, as the bound of the drain counts them.
+    def backlog(
+        self, ends: Mapping[int, int], *, at_ns: int = NEVER, by_commits: bool = True, by_handled: bool = True
+    ) -> int:
+        """Returns how many records below `ends` were left at an instant, as the bound of the drain counts them.
 
-        Of each partition those that are not committed past, or not handled, whichever are more. One of both may tell
-        nothing: where progress is not in Kafka, or nobody sees what is handled.
+        Of each partition those that were not committed past, or not handled, whichever are more. One of both may tell
+        nothing: where progress is not in Kafka, or nobody sees what is handled. What was read later of the time before
+        counts too.
         """
-        done = self.handled_offsets()
+        done = self.handled_offsets(at_ns)
+        committed = {partition: position for written_ns, partition, position in self.commits if written_ns <= at_ns}
         left = 0
         for partition, end in ends.items():
-            uncommitted = max(0, end - self.committed.get(partition, 0)) if by_commits else 0
+            uncommitted = max(0, end - committed.get(partition, 0)) if by_commits else 0
             unhandled = len(self._offsets(partition, 0, end) - done[partition]) if by_handled else 0
             left += max(uncommitted, unhandled)
         return left
@@ -123,15 +132,15 @@ class Progress:
             for partition, end in ends.items()
         )
 
-    def handled_offsets(self) -> Mapping[int, set[int]]:
-        """Returns the offsets that were handled, by partition."""
-        if not self.by_effects:
-            return self.handled
+    def handled_offsets(self, at_ns: int = NEVER) -> Mapping[int, set[int]]:
+        """Returns the offsets that had been handled by then, by partition."""
+        known = self.without_effect if self.by_effects else self.handled_ns.keys()
+        places = [place for place in known if self.handled_ns[place] <= at_ns]
+        if self.by_effects:
+            ids = (id_ for id_, effect_ns in self.effect_ns.items() if effect_ns <= at_ns and id_ in self.places)
+            places += [self.places[id_] for id_ in ids]
         found: dict[int, set[int]] = defaultdict(set)
-        for partition, offset in (
-            *self.without_effect,
-            *(self.places[id_] for id_ in self.effects & self.places.keys()),
-        ):
+        for partition, offset in places:
             found[partition].add(offset)
         return found
 
@@ -156,16 +165,20 @@ class Progress:
     def _take(self, event: Event) -> None:
         if event.kind == "effect" and event.id is not None:
             self.effects.add(event.id)
+            self.effect_ns[event.id] = min(written_ns(event), self.effect_ns.get(event.id, NEVER))
         if event.topic != self.topic or event.partition is None:
             return
         if event.kind == "send" and event.outcome == "ok":
             self._take_acknowledged(event.id, event.partition, event.offset)
         elif event.kind == "committed" and event.committed_offset is not None:
             self.committed[event.partition] = event.committed_offset
+            self.commits.append((written_ns(event), event.partition, event.committed_offset))
         elif event.kind == "processed" and event.offset is not None:
+            place = event.partition, event.offset
             self.handled[event.partition].add(event.offset)
+            self.handled_ns[place] = min(event.time_ns, self.handled_ns.get(place, NEVER))
             if self.by_effects and event.outcome in self.no_effect:
-                self.without_effect.add((event.partition, event.offset))
+                self.without_effect.add(place)
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:

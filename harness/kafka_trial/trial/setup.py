@@ -162,7 +162,7 @@ def _opened(
             topic,
             group_name,
             by_sends=trial_spec.scenario.load.aborted_ratio > 0,
-            by_effects=output is not None,
+            by_effects=trial_spec.consumer.evidence.sink != "none",
             no_effect=trial_spec.consumer.evidence.no_effect,
         ),
         watch=GroupWatch(folder.history, group_name, trial_spec.consumer),

@@ -2724,9 +2724,9 @@ def _is_stuck(p: Partition) -> bool:
 
 
 def _moved_lately(p: Partition) -> bool:
-    """A movement, or a fetch further on, within a window before the snapshot."""
+    """A movement within a window before the snapshot."""
     since_ns = (p.trial.snapshot_ns or 0) - _stuck_window_ns(p)
-    return any(at >= since_ns for at in (*naive_no_progress.moves(p), *naive_no_progress.fetched_further(p)))
+    return any(at >= since_ns for at in naive_no_progress.moves(p))
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:

@@ -1,0 +1,14 @@
+"""The names of the files that certificates and matrices of cuts consist of.
+
+They stand below the reports that write them, for whoever must tell these files from a consumer's own.
+"""
+
+from typing import Final
+
+CERTIFICATE: Final = "certificate.json"
+CERTIFICATE_PAGE: Final = "index.html"
+JUNIT: Final = "junit.xml"
+CUT_ROWS: Final = "cuts.jsonl"
+CUT_PAGE: Final = "cuts.html"
+CUT_TEXT: Final = "cuts.txt"
+CUT_CONSUMERS: Final = "cuts-consumers.json"
