@@ -279,7 +279,7 @@ def stuck_partition(group: Group) -> Findings:
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
 
-    Usual cause: A partition stood still with records in it. Its class says where: nobody owned it, it was not fetched
+    Usual cause: A partition stood still with records in it. Its class says where: it had no owner, it was not fetched
     (paused?), its last fetch was refused, what was fetched cannot be decoded, it was not handed out, not worked on, or
     its commits failed.
 

@@ -62,8 +62,8 @@ def orphan_partition(batch: Batch) -> Findings:
 
     Smallest history: group record with member m0 and no partition; eleven seconds later phase snapshot.
 
-    Usual cause: The group was at rest and a partition belonged to nobody: a custom assignor, or a member that assigned
-    itself by hand beside the group.
+    Usual cause: The group was at rest and a partition had no owner: a custom assignor, or a member that assigned itself
+    by hand beside the group.
 
     Remedy: Use one of Kafka's assignors, and do not mix assign() and subscribe() in one group.
     """

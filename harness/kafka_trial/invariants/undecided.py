@@ -29,7 +29,7 @@ class Undecided(StrEnum):
         "all the while its group held back the answer to its request to join, and consumer.toml does not declare "
         "how long a stop may take ([stop] within_s)"
     )
-    READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
+    READ_LATE = "its member reports that the work was done before the commit, but that line came too late to confirm it"
     DRAIN_SHORT = "not converged, but the drain was shorter than {what}"
     REJOIN_SHORT = "a member was not back in its group, but the trial ended before it had to be: it had {within}"
     REJOIN_BUSY = (
