@@ -102,7 +102,7 @@ def test_skipped_is_not_judged_without_records() -> None:
 def test_skipped_is_not_judged_where_nothing_tells_what_was_handled() -> None:
     """A consumer without events and without a sink."""
     settings = with_settings(events="none", sink="none")
-    assert "no evidence shows what was handled" in not_judged("skipped", [committed(2)], settings=settings)
+    assert "nothing tells what was handled" in not_judged("skipped", [committed(2)], settings=settings)
 
 
 def test_skipped_does_not_apply_where_progress_is_elsewhere() -> None:

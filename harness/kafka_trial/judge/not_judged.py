@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 _SILENT = "the consumer prints no events"
-_UNTOLD = "no evidence shows what was handled"
+_UNTOLD = "nothing tells what was handled"
 _CURE = 'sink = "http" under [evidence] and SINK_URL = "{sink_url}" under [env] would let it be judged'
 
 
