@@ -176,7 +176,7 @@ def test_redelivered_only_looks_so_inside_one_possession() -> None:
 
 def test_redelivered_is_not_judged_without_own_word() -> None:
     """Nobody said what was delivered."""
-    assert "own word" in not_judged("redelivered", [committed(1)])
+    assert "reported no delivered record" in not_judged("redelivered", [committed(1)])
 
 
 def test_illegal_redelivery_holds() -> None:

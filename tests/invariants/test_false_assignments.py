@@ -277,7 +277,7 @@ def test_a_forged_line_is_a_false_report() -> None:
         ({"what": "assigned", "by": "request log"}, ("consumer-m0-0#1",))
     ]
     assert message("false-report", found.instances[0]) == (
-        "partition 0 was said to be assigned, and the request log knows that it cannot have been"
+        "the consumer reported partition 0 as assigned, but the request log shows otherwise"
     )
 
 

@@ -181,11 +181,11 @@ def test_head_of_line_blocking_is_undecided_where_the_member_waited_for_a_proces
 @pytest.mark.parametrize(
     ("lines", "frame", "because"),
     [
-        ([after(16)], {"records": 0}, "no record was delivered by the consumer's own word"),
+        ([after(16)], {"records": 0}, "the consumer reported no delivered record"),
         ([BOTH, log_end(12), turns(8)], {}, "no member was seen to fetch on a lane of its own"),
-        ([THERE, turns(8), taken_back(99)], {}, "nobody knows since when those before them could be read"),
+        ([THERE, turns(8), taken_back(99)], {}, "it is not known when the records before them became readable"),
         ([THERE, turns(8)], {"whole": False}, "the control read of the topic is missing"),
-        ([THERE, [processed("m0", 0)]], {}, "nobody knows when handlers of m0 began: no delivered line"),
+        ([THERE, [processed("m0", 0)]], {}, "it is not known when handlers of m0 began: no delivered line"),
     ],
     ids=["nothing there", "no fetches", "transactions", "no witness", "ends only"],
 )

@@ -103,8 +103,8 @@ def test_the_sentence_says_who_asked_how_often_and_what_was_answered(asked: list
     """By the names of requests and of errors."""
     found = finding(NAME, [*BOTH, *KILLED, *asked, ALONE, LONG], settings=with_settings(events="none"))
     sentence = message(NAME, found.instances[0])
-    assert sentence.startswith("member m0 was started again, and 9.")
-    assert " s later it was not back in its group, for which it had 8.0 s (a session of 3 s and a " in sentence
+    assert sentence.startswith("member m0 was started again and was still not back in its group 9.")
+    assert " s later; the limit is 8.0 s (a session of 3 s and a " in sentence
     assert sentence.endswith(f"; {told}")
 
 

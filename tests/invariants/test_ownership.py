@@ -101,7 +101,7 @@ def test_work_after_revoke_only_looks_broken_by_another_partition() -> None:
 
 def test_work_after_revoke_is_not_judged_without_own_word() -> None:
     """Nobody said what was worked on."""
-    assert "own word" in not_judged("work-after-revoke", [owner("m0")])
+    assert "reported no delivered record" in not_judged("work-after-revoke", [owner("m0")])
 
 
 def test_zombie_work_holds() -> None:

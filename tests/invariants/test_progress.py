@@ -78,7 +78,7 @@ def test_uncommitted_progress_is_undecided_where_the_machine_stood_still() -> No
 
 def test_uncommitted_progress_is_not_judged_without_records_or_where_progress_is_elsewhere() -> None:
     """Nothing to commit; or nothing that a commit would mean."""
-    because = "no record was delivered by the consumer's own word"
+    because = "the consumer reported no delivered record"
     assert not_judged(NAME, [assigned("m0"), after(12)], records=0) == because
     missing = finding(NAME, BEGUN, settings=with_settings(progress="sink")).not_judged
     assert missing is not None

@@ -49,7 +49,7 @@ def test_memory_of_one_that_was_never_sampled_is_undecided() -> None:
 
 def test_memory_is_not_judged_without_samples_or_limit() -> None:
     """Nobody looked: the claim stays open. Nothing claimed: the rule is not about this consumer."""
-    assert not_judged("memory-over-limit", [], settings=LIMIT) == "nobody sampled the members' memory"
+    assert not_judged("memory-over-limit", [], settings=LIMIT) == "the members' memory was not sampled"
     missing = finding("memory-over-limit", [sampled("m0", 900)]).not_judged
     assert missing is not None
     assert (missing.because, missing.applies) == ("no limit of memory is claimed", False)

@@ -109,7 +109,7 @@ def test_starved_partition_is_undecided_where_the_machine_stood_still() -> None:
 
 def test_starved_partition_is_not_judged_without_records() -> None:
     """Nothing can wait where nothing is."""
-    assert not_judged(NAME, [ALL, after(16)], records=0) == "no record was delivered by the consumer's own word"
+    assert not_judged(NAME, [ALL, after(16)], records=0) == "the consumer reported no delivered record"
 
 
 def test_starved_partition_is_broken_by_three_whole_rounds() -> None:

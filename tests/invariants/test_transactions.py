@@ -70,7 +70,7 @@ def test_aborted_read_is_not_missed_where_nothing_was_taken_back() -> None:
     """An ordinary topic: there is nothing that one could wrongly read, whatever is claimed."""
     missing = finding("aborted-read", [assigned("m0")], settings=settings_with(delivery="exactly-once")).not_judged
     assert missing is not None
-    assert (missing.applies, "nobody wrote to it in transactions" in missing.because) == (False, True)
+    assert (missing.applies, "belonged to an aborted transaction" in missing.because) == (False, True)
 
 
 def test_aborted_read_is_missed_where_nobody_tells_what_was_read() -> None:

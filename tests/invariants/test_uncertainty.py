@@ -41,7 +41,7 @@ from kafka_trial.invariants.trial_context import Settings, TrialContext
 Lines = list[Line | list[Line]]
 BUFFERED = with_settings(stdout="buffered")
 AHEAD: Lines = [assigned("m0"), delivered("m0", 0), committed(1)]
-NOBODY_KNOWS = "nobody knows when m0 handled what was committed"
+NOBODY_KNOWS = "it is not known when m0 handled what was committed"
 ONE = {"offset": 0, "committed_offset": 1, "seen_by": "offsets log", "by_operator": False}
 
 

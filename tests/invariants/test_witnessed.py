@@ -303,7 +303,7 @@ def test_its_own_word_outranks_nothing_and_needs_no_help() -> None:
 def test_what_needs_possessions_is_not_judged_where_nobody_tells_of_them(name: str) -> None:
     """82,299 deliveries of 4,476 records once came out with no redelivery, all judged."""
     assert not_judged(name, handled("m0", 0, 1, 0, 1)) == (
-        "nobody knows which partitions m0 had: no assigned line, and no assignment in the request log"
+        "it is not known which partitions m0 had: no assigned line, and no assignment in the request log"
     )
 
 
@@ -368,13 +368,13 @@ def test_two_members_that_do_everything_are_found_by_completions() -> None:
 def test_overlap_is_not_judged_by_completions() -> None:
     """Nobody knows when the handlers began."""
     lines = [assigned("m0"), processed("m0", 0), processed("m0", 1)]
-    assert not_judged("overlapping-handlers", lines) == "nobody knows when handlers of m0 began: no delivered line"
+    assert not_judged("overlapping-handlers", lines) == "it is not known when handlers of m0 began: no delivered line"
 
 
 def test_overlap_is_not_judged_by_deliveries() -> None:
     """Nor when they ended."""
     assert not_judged("overlapping-handlers", [assigned("m0"), delivered("m0", 0), delivered("m0", 1)]) == (
-        "nobody knows when handlers ended: no processed line"
+        "it is not known when handlers ended: no processed line"
     )
 
 

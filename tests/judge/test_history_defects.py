@@ -35,7 +35,7 @@ def test_unknown_kinds(tmp_path: Path) -> None:
     """All are counted, three are quoted, long ones shortened; a kind of another source is as unknown."""
     kinds = ["send", "x" * 99, "send", "b", "a"]
     assert defects(tmp_path, "run", *({"kind": kind} for kind in kinds)) == [
-        "run: 5 events are of a kind nobody knows: 'a' (first: #4); 'b' (first: #3); 'send' (first: #0); and 1 more"
+        "run: 5 events are of an unknown kind: 'a' (first: #4); 'b' (first: #3); 'send' (first: #0); and 1 more"
     ]
 
 

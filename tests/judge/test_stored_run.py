@@ -140,7 +140,7 @@ def test_the_plan_is_one_map_in_arrow_of_so_many_tasks(run: RunFolder) -> None:
         (lambda run: _copy(run, "consumer-m0-0.jsonl", "consumer-m3-0.jsonl"), "events of another source"),
         (lambda run: _copy(run, "offsets.jsonl", "offsets (1).jsonl"), "there is no such source"),
         (lambda run: _copy(run, "offsets.jsonl", "offsets.jsonl.gz"), "which is no file of events"),
-        (lambda run: _edit(run, "offsets.jsonl", _but(kind="comitted")), "1 event is of a kind nobody knows"),
+        (lambda run: _edit(run, "offsets.jsonl", _but(kind="comitted")), "1 event is of an unknown kind"),
         (
             lambda run: _edit(run, "run.jsonl", _but(delay_ns=10**11), kind="scheduling_delay", number=9),
             "the harness stood still for 101.0 s of ",

@@ -48,7 +48,7 @@ EVENTS = [
     (Event("consumer-m0-0", 0, 0, "exited", details={"code": 0}), "process ended with status 0"),
     (
         Event("consumer-m0-0", 0, 0, "exited", details={"message": "no engine"}),
-        "nobody knows how the process ended: no engine",
+        "it is not known how the process ended: no engine",
     ),
     (Event("consumer-m0-0", 0, 0, "something-new", details={"message": "hello"}), "something-new: hello"),
 ]

@@ -88,13 +88,13 @@ def test_what_the_machine_withheld_is_told_by_its_samples() -> None:
 def test_what_another_try_would_meet_again_is_marked() -> None:
     """A claim that cannot be read, and a judge that broke; not a witness that died."""
     broken = judgement(replace(WELL, witnesses={"offsets": "dead"}), crashed={"torn": "KeyError: 1"})
-    collected = collect(broken, [], Scope(2), unknowns=("nobody knows what was claimed",))
+    collected = collect(broken, [], Scope(2), unknowns=("it is not known what was claimed",))
     assert collected.ground == (
-        "nobody knows what was claimed",
+        "it is not known what was claimed",
         "the witness offsets died",
         "the judge broke in torn: KeyError: 1",
     )
-    assert collected.lasting == ("nobody knows what was claimed", "the judge broke in torn: KeyError: 1")
+    assert collected.lasting == ("it is not known what was claimed", "the judge broke in torn: KeyError: 1")
 
 
 def test_how_late_lines_were_read_is_counted() -> None:
@@ -503,9 +503,9 @@ def test_the_claim_is_that_of_the_run_folder(tmp_path: Path) -> None:
     toml.write_text('[claim]\ndelivery = "at-most-once"\norder = "key"\n')
     assert claim_of(folder) == (Claim("at-most-once", order="key"), [])
     toml.write_text("[claim]\n")
-    assert claim_of(folder)[1][0].startswith("nobody knows what was claimed: [claim] delivery is missing")
+    assert claim_of(folder)[1][0].startswith("it is not known what was claimed: [claim] delivery is missing")
     toml.write_text("[cla")
-    assert claim_of(folder)[1] == ["nobody knows what was claimed: consumer.toml cannot be read (TOMLDecodeError)"]
+    assert claim_of(folder)[1] == ["it is not known what was claimed: consumer.toml cannot be read (TOMLDecodeError)"]
 
 
 def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
@@ -518,8 +518,8 @@ def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
     (folder.path / "schedule.json").write_text("{")
     assert scope_of(folder) == Scope(
         unknowns=(
-            "nobody knows how much was to be judged: scenario.json is missing or damaged",
-            "nobody knows how many faults were planned: schedule.json is missing or damaged",
+            "it is not known how much was to be judged: scenario.json is missing or damaged",
+            "it is not known how many faults were planned: schedule.json is missing or damaged",
         )
     )
 
@@ -552,7 +552,7 @@ def test_a_schedule_that_is_not_whole_is_doubted(tmp_path: Path, damage: str) ->
     folder = make_folder(tmp_path)
     (folder.path / "schedule.json").write_text(damage)
     assert scope_of(folder).unknowns == (
-        "nobody knows how many faults were planned: schedule.json is missing or damaged",
+        "it is not known how many faults were planned: schedule.json is missing or damaged",
     )
 
 

@@ -213,12 +213,12 @@ def test_what_the_cluster_lost_is_nobody_elses_fault() -> None:
         (
             "misplaced",
             {"offset": 3, "what": "delivered"},
-            "what was delivered as record 3 of partition 1 is another record by the control read",
+            "the record that was delivered as record 3 of partition 1 is not the one that the log holds there",
         ),
         (
             "duplicate-effect",
             {"offset": 3, "number": 2},
-            "record 3 of partition 1 had its effect again, for the 2. time",
+            "record 3 of partition 1 had its effect again (effect number 2)",
         ),
     ],
 )
@@ -310,18 +310,18 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
         (
             "unbounded-close",
             {"member": "m0", "within_s": 15.0},
-            "member m0 was asked to stop and had not within 15.0 s: it was killed",
+            "member m0 was asked to stop, did not end within 15.0 s, and was killed",
         ),
         (
             "starved-partition",
             {"offset": 7, "lasted_ms": 16000, "member": "m0"},
-            "record 7 of partition 1 waited 16000 ms while m0 did those of its others",
+            "record 7 of partition 1 waited 16000 ms while m0 handled records of its other partitions",
         ),
         (
             "reordered-across-partitions",
             {"offset": 7, "later_offset": 3, "later_partition": 12},
-            "record 7 of partition 1 was not done when record 3 of partition 12 was begun, which has its key and was "
-            "sent after it",
+            "record 3 of partition 12 was begun before record 7 of partition 1 was done, "
+            "an earlier record of the same key",
         ),
         (
             "head-of-line-blocking",
@@ -342,7 +342,7 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
         (
             "uncommitted-progress",
             {"offset": 7, "lasted_ms": 12000},
-            "partition 1 had record 7 processed 12000 ms before a commit covered it",
+            "record 7 of partition 1 was processed 12000 ms before a commit covered it",
         ),
         (
             "memory-over-limit",
@@ -372,12 +372,13 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
         (
             "commit-lost",
             {"committed_offset": 7, "by": "own word", "refused_with": 16},
-            "7 was acknowledged on partition 1, by own word, and the broker had refused it, with NOT_COORDINATOR (16)",
+            "the commit of 7 on partition 1 was acknowledged (by a line that its member printed), but the broker had "
+            "refused it, with NOT_COORDINATOR (16)",
         ),
         (
             "commit-lost",
             {"committed_offset": 7, "by": "request log"},
-            "7 was acknowledged on partition 1, by request log, and is not in the offsets log",
+            "the commit of 7 on partition 1 was acknowledged (by the request log), but it is not in the offsets log",
         ),
         ("oom-killed", {"member": "m0"}, "member m0 was killed by the kernel for want of memory"),
     ],
@@ -405,7 +406,11 @@ def test_what_is_tolerated_is_told_with_its_reason() -> None:
     """Nothing that was seen is dropped: it is counted, and says why it is legal."""
     verdict = verdict_of(AT_LEAST_ONCE, found("commit-regression", **SETTLED), found("redelivered", offset=1))
     assert [(row.anomaly, row.count, row.because) for row in verdict.tolerated] == [
-        ("commit-regression", 1, "the owner's own, passed by later commits, with no restart inside: it settled"),
+        (
+            "commit-regression",
+            1,
+            "the owner made it itself, and later commits passed it before anything started from it",
+        ),
         ("redelivered", 1, "this claim does not exclude it"),
     ]
 

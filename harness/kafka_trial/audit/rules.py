@@ -69,7 +69,7 @@ def apply_audit_rules(
         found["commit-regression"], lambda one: _undecided_fall(one, judgement, scope, told)
     )
     found["commit-past-end"] = all_undecided(
-        found["commit-past-end"], "the log ends below it now; whether it did then nobody knows"
+        found["commit-past-end"], "the log ends below it now; whether it did then is not known"
     )
     found["orphan-partition"] = _orphans(found["orphan-partition"], scope)
     found["rebalance-storm"] = _storm(found["rebalance-storm"], scope, rises)

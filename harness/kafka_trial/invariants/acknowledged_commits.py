@@ -45,7 +45,7 @@ NOBODY = -1  # the member of what a broker acknowledged
     progress_in_kafka=True,
     severity=130,
     rule=Rule(always),
-    message="{committed_offset} was acknowledged on {place}, by {by}, and {instead}",
+    message="the commit of {committed_offset} on {place} was acknowledged ({acknowledged}), but {instead}",
 )
 def commit_lost(batch: Batch) -> Findings:
     """A commit was acknowledged, to the member or by the request log, and its position is nowhere in the offsets log.
@@ -54,10 +54,10 @@ def commit_lost(batch: Batch) -> Findings:
     topic receive the offsets" (Kafka, Implementation, Consumer Offset Tracking). Never legal. Judged up to the
     snapshot, for there the witness was asked to read to the end. One anomaly a position. Where the request log shows
     that the member's commit was refused before it reported it as stored, and nothing granted to it since, up to the
-    report, neither that position nor one beyond it, it believes in what nobody has. Undecided where the position is in
-    the log at a time at which the answer cannot have been for it, or where nobody knows who committed a later one since
-    the refusal. What a transaction committed and then aborted is in the log, and not lost; what EndTxn acknowledges is
-    not looked at.
+    report, neither that position nor one beyond it, it relies on a commit that does not exist. Undecided where the
+    position is in the log at a time at which the answer cannot have been for it, or where nobody knows who committed a
+    later one since the refusal. What a transaction committed and then aborted is in the log, and not lost; what EndTxn
+    acknowledges is not looked at.
 
     Smallest history: `commit` ok 1, phase snapshot, and the witness read to the end.
 

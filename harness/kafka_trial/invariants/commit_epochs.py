@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     outside_transactions=True,
     severity=230,
     rule=Rule(fencing_claimed),
-    message="{committed_offset} was committed on {place} with epoch {epoch}, when it was {current_epoch}",
+    message="{committed_offset} was committed on {place} with epoch {epoch}, when its member had {current_epoch}",
 )
 def stale_generation(batch: Batch) -> Findings:
     """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.

@@ -54,13 +54,13 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
         return VIOLATION
     if own is None:
         return "undecided", Undecided.BACKWARD_COMMITTER_UNKNOWN
-    return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
+    return "tolerated", "the owner made it itself, and later commits passed it before anything started from it"
 
 
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("fell") or attributes.get("skipped_record"):
         return VIOLATION
-    return "tolerated", "the committed offset did not fall, and no record was skipped by it"
+    return "tolerated", "the committed offset did not go back, and no record was skipped"
 
 
 @invariant(
@@ -84,8 +84,8 @@ def commit_regression(batch: Batch) -> Findings:
     """The committed offset fell below where it had been: one anomaly an episode, until it is back where it was.
 
     "The committed position is the last offset that has been stored securely" (KafkaConsumer, Offsets and Consumer
-    Position): whoever starts inside the episode handles records twice, and monitoring shows a lag that is none. Legal
-    as a wobble: the owner's own, passed by later commits, with no restart inside (claim: commits = settling).
+    Position): a member that starts inside the episode handles records twice, and monitoring shows a lag that is none.
+    Legal as a wobble: the owner's own, passed by later commits, with no restart inside (claim: commits = settling).
 
     Smallest history: committed 12, committed 11.
 
@@ -124,26 +124,26 @@ def commit_regression(batch: Batch) -> Findings:
     progress_in_kafka=True,
     severity=140,
     rule=Rule(always, _zombie_commit),
-    message="member {member} committed {committed_offset} on {place}, which it did not own there{harm}",
+    message="member {member} committed {committed_offset} on {place} without owning it{harm}",
     deciding=(
         "fell",
         "skipped_record",
     ),
 )
 def zombie_commit(batch: Batch) -> Findings:
-    """A member that did not own the partition at that place of the log committed there, and was not refused.
+    """A member committed for a partition that it did not own at that point of the log, and the broker accepted it.
 
     "Only the current owner may commit" is what fencing is for (KIP-62, KIP-848); brokers accept a commit of any live
-    member for any partition. Legal (counted) while the position does not fall and no record is skipped by it; whether
-    one is, nobody knows of a silent consumer.
+    member for any partition. Legal (counted) while the committed offset does not go back and the commit skips no
+    record. For a consumer that prints nothing it is undecided whether the commit skipped one.
 
     Smallest history: group record gives the partition to m1, OffsetCommit 11 on m0's lane, committed 11.
 
-    Usual cause: A member committed for a partition that another one owned by then; the broker takes it from any live
-    member.
+    Usual cause: A member committed for a partition that another one owned by then; the broker accepts a commit from any
+    live member.
 
     Remedy: Commit only partitions that are assigned right now; forget the positions of a partition when it is revoked
-    or lost. Cooperative or KIP-848 rebalancing makes it rarer, a guard before the commit ends it.
+    or lost. Cooperative or KIP-848 rebalancing makes it rarer; a check of ownership before each commit prevents it.
     """
     log = commits_in_effect(batch)
     zombie = log.take((log["committer"] >= 0) & (log["owned"] == 0))

@@ -38,20 +38,21 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS
     level="events",
     severity=360,
     rule=Rule(never),
-    message="{of_record}{place} was said to be {what}, and the {by} knows that it cannot have been",
+    message="the consumer reported {of_record}{place} as {what}, but the {by} shows otherwise",
 )
 def false_report(batch: Batch) -> Findings:
     """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet, or it
     had not been given the partition.
 
     "The consumer issues fetch requests to the brokers leading the partitions it wants to consume" (Kafka, Design, The
-    Consumer): what no fetch brought, nobody can have handled. By the workload: the record was sent later. By the
-    observer: the log ended at or below it when it was asked later. By the request log: no fetch of that process from a
-    position at or below it had brought bytes, or the position asked for next was not beyond it. Counted: such a line
-    acquits nobody, and what was lost behind it is `skipped`. Not looked for where the request log may not know: it was
-    not read to its end, a broker was killed before, two clients fetched by turns on one lane, or strangers fetched; nor
-    in what a consumer whose progress is elsewhere says that it found done there (`processed`). An `assigned` line of a
-    partition that neither log had given to its member opens no ownership epoch (`false_assignments.py`).
+    Consumer): a record that no fetch returned cannot have been handled. By the workload: the record was sent later. By
+    the observer: the log ended at or below it when it was asked later. By the request log: no fetch of that process
+    from a position at or below it had brought bytes, or the position asked for next was not beyond it. Counted: such a
+    line is no evidence for the consumer, and a record lost behind it is `skipped`. Not looked for where the request log
+    may not know: it was not read to its end, a broker was killed before, two clients fetched by turns on one lane, or
+    strangers fetched; nor in what a consumer whose progress is elsewhere says that it found done there (`processed`).
+    An `assigned` line of a partition that neither log had given to its member opens no ownership epoch
+    (`false_assignments.py`).
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
 

@@ -226,7 +226,7 @@ def _commit_slowdown(slices: Table) -> float:
     follows={"commit-regression": sharing_an_event, "commit-lost": on_the_partition},
 )
 def false_lag(group: Group) -> Findings:
-    """All readable records were handled, and yet the committed offset stays behind the end: a lag that is none.
+    """All readable records were handled, and yet the committed offset stays behind the end: the lag is false.
 
     "Lag is the difference between the log end offset and the committed offset" (Kafka, Monitoring): an operator is
     called although all work is done. Legal while the drain is shorter than B (undecided); only where progress lives in
@@ -279,7 +279,7 @@ def stuck_partition(group: Group) -> Findings:
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
 
-    Usual cause: A partition stood still with records in it. Its class says where: nobody owned it, it was not fetched
+    Usual cause: A partition stood still with records in it. Its class says where: it had no owner, it was not fetched
     (paused?), its last fetch was refused, what was fetched cannot be decoded, it was not handed out, not worked on, or
     its commits failed.
 

@@ -56,11 +56,11 @@ OUTPUTS_MAX = 2**20  # partitions of an output topic
     of="group",
     severity=252,
     rule=Rule(order_across_partitions_claimed),
-    message="record {offset} of {place} was not done when record {later_offset} of partition {later_partition} was "
-    "begun, which has its key and was sent after it",
+    message="record {later_offset} of partition {later_partition} was begun before record {offset} of {place} was "
+    "done, an earlier record of the same key",
 )
 def reordered_across_partitions(group: Group) -> Findings:
-    """A record of a key that came to another partition was begun there before one sent earlier to the former was done.
+    """A key moved to another partition, and a record was begun there before an older one in the former was done.
 
     "Kafka only provides a total order over records within a partition, not between different partitions in a topic"
     (Kafka, Introduction): no consumer group keeps this by itself. Another member reads the new partition at once, while

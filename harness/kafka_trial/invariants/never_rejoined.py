@@ -32,7 +32,7 @@ ASKING = ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT", "
     of="group",
     severity=175,
     rule=Rule(always),
-    message="member {member} {how}, and {lasted_s} s later it was not back in its group, for which it had {within}; "
+    message="member {member} {how} and was still not back in its group {lasted_s} s later; the limit is {within}; "
     "{answers}",
 )
 def never_rejoined(group: Group) -> Findings:

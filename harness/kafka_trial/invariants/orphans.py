@@ -48,10 +48,10 @@ class Calm:
     level="none",
     severity=190,
     rule=Rule(always),
-    message="{place} belonged to nobody, though the group had members and was at rest",
+    message="{place} had no owner, though the group had members and was at rest",
 )
 def orphan_partition(batch: Batch) -> Findings:
-    """A partition belonged to nobody, although the group had members and had been at rest for longer than the bound.
+    """A partition had no owner, although the group had members and had been at rest for longer than the bound.
 
     "Each partition is consumed by exactly one consumer within each subscribing consumer group at any given time"
     (Kafka, Design, Consumer Position). Owned is what a member of the group has assigned or is still to give up, by the
@@ -62,8 +62,8 @@ def orphan_partition(batch: Batch) -> Findings:
 
     Smallest history: group record with member m0 and no partition; eleven seconds later phase snapshot.
 
-    Usual cause: The group was at rest and a partition belonged to nobody: a custom assignor, or a member that assigned
-    itself by hand beside the group.
+    Usual cause: The group was at rest and a partition had no owner: a custom assignor, or a member that assigned itself
+    by hand beside the group.
 
     Remedy: Use one of Kafka's assignors, and do not mix assign() and subscribe() in one group.
     """

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     level="none",
     severity=220,
     rule=Rule(always),
-    message="{place} was owned by two members at once, by {by}",
+    message="{place} was owned by two members at once: {split_by}",
 )
 def split_ownership(batch: Batch) -> Findings:
-    """Two members owned a partition at once: by the offsets log, or because one went on although it had been told.
+    """Two members owned a partition at once, by the offsets log or because one worked on after it was told of its loss.
 
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
@@ -116,10 +116,10 @@ def work_after_revoke(batch: Batch) -> Findings:
     level="events",
     severity=310,
     rule=Rule(fencing_claimed),
-    message="record {offset} of {place} was {what} after its partition was lost untold",
+    message="record {offset} of {place} was {what} after the group had given the partition to another member",
 )
 def zombie_work(batch: Batch) -> Findings:
-    """A member worked on a partition that others had been given, before it was told so, or on what it had fetched then.
+    """A member worked on a partition that others had been given, before it was told, or on records fetched before that.
 
     No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes; the answer
     that tells it reaches a background thread. Counted; legal unless the claim says that effects are fenced.

@@ -42,7 +42,7 @@ JOIN_GAP_MAX_NS = SECOND_NS  # after an answer to the one before
     message="member {member} exited by itself {exits} times, at last {ending}",
 )
 def crash_loop(group: Group) -> Findings:
-    """A member's process went by itself, was started again, and went by itself again.
+    """A member's process exited by itself, was started again, and exited by itself again.
 
     "If a process fails, the partitions assigned to it will be reassigned to other consumers in the same group"
     (KafkaConsumer, Javadoc): every exit costs all of them a rebalance; a loop of exits keeps the group from working.
@@ -84,10 +84,10 @@ def crash_loop(group: Group) -> Findings:
     of="group",
     severity=330,
     rule=Rule(always),
-    message="member {member} was asked to stop and had not within {within_s} s: it was killed",
+    message="member {member} was asked to stop, did not end within {within_s} s, and was killed",
 )
 def unbounded_close(group: Group) -> Findings:
-    """A member that was asked to stop had not gone within the time that its [stop] gives: it was killed.
+    """A member that was asked to stop did not end within the time that its [stop] gives, and was killed.
 
     "Tries to close the consumer cleanly within the specified timeout. If the close does not complete within the
     timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. This is the one name for

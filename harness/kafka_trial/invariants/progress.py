@@ -47,7 +47,7 @@ SECOND_NS = 1_000_000_000
     progress_in_kafka=True,
     severity=390,
     rule=Rule(never),
-    message="{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
+    message="record {offset} of {place} was processed {lasted_ms} ms before a commit covered it",
 )
 def uncommitted_progress(batch: Batch) -> Findings:
     """A record and all before it were handled, its member held the partition on, and for W no commit covered it.

@@ -207,7 +207,7 @@ def corrupt(batch: Batch) -> Findings:
     level="sink",
     severity=120,
     rule=Rule(always),
-    message="what was {what} as record {offset} of {place} is another record by the control read",
+    message="the record that was {what} as record {offset} of {place} is not the one that the log holds there",
 )
 def misplaced(batch: Batch) -> Findings:
     """A record was delivered, or had its effect, under a partition and offset where the log holds another record.

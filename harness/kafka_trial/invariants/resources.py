@@ -91,7 +91,7 @@ def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     deciding=("over_limit",),
 )
 def oom_killed(group: Group) -> Findings:
-    """A member went by a signal 9 that the harness had not sent, just when the kernel killed for want of memory.
+    """A member ended by a signal 9 that the harness had not sent, when the kernel killed for want of memory.
 
     `oom_kill` in /proc/vmstat counts the processes that the kernel killed so (proc(5), since Linux 4.13): it rose
     between two readings around the exit. Whose memory it was is told beside it (`over_limit`: this incarnation had

@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     message="a record with the id {id}, which nobody sent, was {what} ({place})",
 )
 def phantom(batch: Batch) -> Findings:
-    """An effect, or a delivered record, has an id that was never invoked: nobody sent it.
+    """An effect, or a delivered record, has an id that was never sent.
 
     "A consumer instance sees records in the order they are stored in the log" (Kafka, Introduction): it sees what was
-    sent, and nothing else. A send whose fate nobody knows was invoked. Where the log itself holds the id,
-    somebody else writes to the topic, and the case is undecided. Never legal.
+    sent, and nothing else. A send with unknown outcome counts as invoked. Where the log itself holds the id, somebody
+    else writes to the topic, and the case is undecided. Never legal.
 
     Smallest history: send `invoke` r0; effect `ok` r7.
 
@@ -87,7 +87,7 @@ def phantom(batch: Batch) -> Findings:
     severity=40,
     share_of=("effects",),
     rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
-    message="record {offset} of {place} had its effect again, for the {number}. time",
+    message="record {offset} of {place} had its effect again (effect number {number})",
 )
 def duplicate_effect(batch: Batch) -> Findings:
     """One record had two effects, or more: one finding for each beyond the first. Judged by record id.

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     severity=280,
     share_of=("records",),
     rule=Rule(partition_order_claimed),
-    message="record {offset} of {place} was jumped over, from {previous_offset} to {next_offset}, while held",
+    message="within one ownership epoch, deliveries of {place} went from record {previous_offset} to {next_offset} and "
+    "left out record {offset}",
 )
 def poll_skip(batch: Batch) -> Findings:
     """Inside one ownership epoch the deliveries jumped over a readable record, and no later delivery there made it

@@ -58,10 +58,10 @@ WORKED = ("slice", "source", "member", "round")
     of="group",
     severity=370,
     rule=Rule(never),
-    message="record {offset} of {place} waited {lasted_ms} ms while {member} did those of its others",
+    message="record {offset} of {place} waited {lasted_ms} ms while {member} handled records of its other partitions",
 )
 def starved_partition(group: Group) -> Findings:
-    """Nothing happened on a partition with records, while its member did the records of two others round after round.
+    """Nothing happened on a partition with records, while its member handled those of two others round after round.
 
     KIP-387 calls it "unfair patterns of record consumption from multiple partitions". Kafka's consumer empties what it
     fetched of one partition before it turns to the next (KIP-41), so a wait for one fetched answer of each other is no

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     message="a transaction of producer {producer_id} was committed in {committed_in} and aborted in {aborted_in}",
 )
 def torn_transaction(batch: Batch) -> Findings:
-    """A transaction was committed in one log and aborted in another: of its outputs and offsets a part was taken.
+    """A transaction was committed in one log and aborted in another: only a part of its outputs and offsets counts.
 
     "Atomic writes across multiple partitions" is what KIP-98 promises, offsets included; a request that comes late and
     ends the next transaction breaks it ("torn into parts: some of their effects committed, others lost": Jepsen,

@@ -158,11 +158,11 @@ def hanging_transaction(group: Group) -> Findings:
     """A transaction was still open in a log although its coordinator had to have aborted it: readers wait for it.
 
     "The maximum amount of time in milliseconds that a transaction will remain open before the coordinator proactively
-    aborts it" (Kafka, Producer Configs, transaction.timeout.ms), looked at every ten seconds; one that nothing ends
-    "is unable to advance" the last stable offset, and "consumers using the read_committed isolation level will be
-    stuck" (KIP-664, KIP-890). Never the consumer's fault: a producer that dies, or never ends what it began, is for the
-    coordinator to abort. Legal until then, counted anew from the last healing of a fault. Undecided where nobody saw
-    the timeout, under a fault, and where the machine stood still.
+    aborts it" (Kafka, Producer Configs, transaction.timeout.ms), looked at every ten seconds; one that nothing ends "is
+    unable to advance" the last stable offset, and "consumers using the read_committed isolation level will be stuck"
+    (KIP-664, KIP-890). Never the consumer's fault: a producer that dies, or never ends what it began, is for the
+    coordinator to abort. Legal until then; the time starts again when a fault heals. Undecided where nobody saw the
+    timeout, under a fault, and where the machine stood still.
 
     Smallest history: InitProducerId of producer 7 with a timeout of 1000 ms; twelve seconds after 7 began to write
     `transaction_open` of 7; phase snapshot.

@@ -30,7 +30,7 @@ class Undecided(StrEnum):
         "all the while its group held back the answer to its request to join, and consumer.toml does not declare "
         "how long a stop may take ([stop] within_s)"
     )
-    READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
+    READ_LATE = "its member reports that the work was done before the commit, but that line came too late to confirm it"
     DRAIN_SHORT = "not converged, but the drain was shorter than {what}"
     REJOIN_SHORT = "a member was not back in its group, but the trial ended before it had to be: it had {within}"
     REJOIN_BUSY = (
@@ -47,18 +47,18 @@ class Undecided(StrEnum):
     )
     NO_PROCESSOR = "threads of its member, or of a broker, may have waited for a processor all the while"
     # Whose a commit is, and in which order it stands.
-    COMMITTER_UNKNOWN = "nobody knows who made a commit on the partition meanwhile"
-    BACKWARD_COMMITTER_UNKNOWN = "nobody knows who made the backward commit"
-    OUTSIDE_COMMITTER_UNKNOWN = "nobody knows who made a commit outside of a transaction"
+    COMMITTER_UNKNOWN = "it is not known who made a commit on the partition meanwhile"
+    BACKWARD_COMMITTER_UNKNOWN = "it is not known who made the backward commit"
+    OUTSIDE_COMMITTER_UNKNOWN = "it is not known who made a commit outside of a transaction"
     LATER_COMMITTER_UNKNOWN = (
-        "the member says that it was stored, the request log that it was refused; a later one since is nobody's known"
+        "the member says that it was stored, the request log that it was refused; it is not known who made a later one"
     )
     MAY_COME_AGAIN = "a row shows an older record, and the newer one is not committed past: it may still come again"
     ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
-    OWNER_UNKNOWN = "nobody knows who owned the partition"
-    SKIP_UNKNOWN = "nothing tells whether it skipped a record"
-    MEMBER_EPOCH_UNKNOWN = "no group record before the commit tells the member's epoch"
-    FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and nobody saw what it fetched"
+    OWNER_UNKNOWN = "it is not known who owned the partition"
+    SKIP_UNKNOWN = "no evidence shows whether it skipped a record"
+    MEMBER_EPOCH_UNKNOWN = "no group record before the commit holds the member's epoch"
+    FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and no witness saw what it fetched"
     # What the logs do not hold.
     NO_LATER_END = "no log end was read after it"
     AFTER_SNAPSHOT = "acknowledged after the snapshot had begun: the control read may have passed its place before"
@@ -73,7 +73,7 @@ class Undecided(StrEnum):
         "a producer's transactions ended in both ways under one epoch (its client is without KIP-890), and its "
         "requests do not tell which ended how"
     )
-    UNKNOWN_TIMEOUT = "nobody saw how long a transaction that is open may stay so"
+    UNKNOWN_TIMEOUT = "no witness saw the timeout of an open transaction"
     END_UNDER_FAULT = "a fault was in force when the coordinator had to end a transaction"
     # What nobody measured.
     UNSAMPLED = "a member's memory was never sampled"

@@ -63,7 +63,7 @@ class HistoryDefects:
         if self._unknown:
             kinds = [f"{_quoted(kind)} (first: #{self._first_of[kind]})" for kind in sorted(self._unknown)]
             count = self._unknown.total()
-            yield f"{count} event{'s are' if count > 1 else ' is'} of a kind nobody knows: {_some(kinds)}"
+            yield f"{count} event{'s are' if count > 1 else ' is'} of an unknown kind: {_some(kinds)}"
         if self._lacking:
             fields = [f"{name} (first: #{self._first_of[name]})" for name in sorted(self._lacking)]
             yield f"what their kinds must say is missing {_times(self._lacking.total())}: {_some(fields)}"

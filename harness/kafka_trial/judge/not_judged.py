@@ -29,15 +29,11 @@ class NotJudgedReason(StrEnum):
     ORDER_BY_EFFECTS = f"{_SILENT}: its order is judged by its first effects, what it did again by the further ones"
     SKIPS_BY_EFFECTS = f"{_SILENT}: its order is judged by its first effects, what it left out as skipped or unseen"
     NO_HANDLER_STARTS = (
-        f"{_SILENT}: when its handlers began nobody can see, and its order is judged by its first effects"
+        f"{_SILENT}: nothing shows when its handlers began, and its order is judged by its first effects"
     )
-    BLOCKING_AS_LATE = (
-        f"{_SILENT}: whether it held a record nobody can see, and a partition that lags is judged as late"
-    )
+    BLOCKING_AS_LATE = f"{_SILENT}: nothing shows whether it held a record; a partition that lags is judged as late"
     LAG_BY_COMMITS = f"{_SILENT}: what it has left at the end is judged by its commits, as stuck or late"
-    CALLBACKS_BY_COMMITS = (
-        f"{_SILENT}: it tells of no callback, and what it did to others' partitions is judged by commits"
-    )
+    CALLBACKS_BY_COMMITS = f"{_SILENT}: it reports no callback; work on partitions of others is judged by its commits"
     IN_A_TABLE = f"{_SILENT}, and what it does again may leave its table as it was: only what changes a row is seen"
     # What the consumer and its sink do not tell.
     NO_EVENTS = _SILENT
@@ -48,21 +44,23 @@ class NotJudgedReason(StrEnum):
     NO_STATES = 'none of its effects is declared to be a state ([evidence] effects = "state")'
     ROWS_UNKNOWN = "no change was seen of a row of its table (it has none, or they were not followed)"
     NO_EFFECT_OF_RECORDS = "no effect was of a record of the control read"
-    NONE_DELIVERED = "no record was delivered by the consumer's own word"
+    NONE_DELIVERED = "the consumer reported no delivered record"
     PARTITIONS_UNKNOWN = (
-        "nobody knows which partitions {names} had: no assigned line, and no assignment in the request log"
+        "it is not known which partitions {names} had: no assigned line, and no assignment in the request log"
     )
-    BEGINNINGS_UNKNOWN = "nobody knows when handlers of {names} began: no delivered line"
-    ENDS_UNKNOWN = "nobody knows when handlers ended: no processed line"
+    BEGINNINGS_UNKNOWN = "it is not known when handlers of {names} began: no delivered line"
+    ENDS_UNKNOWN = "it is not known when handlers ended: no processed line"
     COMMIT_TIMES_UNKNOWN = (
-        "nobody knows when {names} handled what was committed: buffered lines without time_ms or commit_requested"
+        "it is not known when {names} handled what was committed: buffered lines without time_ms or commit_requested"
     )
     IN_HAND_IN_TRANSACTION = (
         "it has records in hand until its transaction ends, whatever it says of them (progress: transaction)"
     )
-    READABLE_UNKNOWN = "records of the topic were taken back: nobody knows since when those before them could be read"
+    READABLE_UNKNOWN = (
+        "transactions on the topic were aborted: it is not known when the records before them became readable"
+    )
     NO_FETCHES = "no member was seen to fetch on a lane of its own"
-    NO_CALLBACKS = "no member tells of rebalance callbacks"
+    NO_CALLBACKS = "no member reports rebalance callbacks"
     NO_PARTITIONS_ADDED = "no partition was added to the topic: every key stayed in its own"
     NO_KEY_MOVED = "partitions were added, and yet no key was seen to come to another one"
     # What the harness and the brokers do not tell.
@@ -74,10 +72,10 @@ class NotJudgedReason(StrEnum):
     NO_PROCESS = "no member's process was started"
     NO_GROUP = "its members are in no group: they assign their partitions themselves (protocol: none)"
     EXITS_UNKNOWN = "an exit does not say whether the harness had asked for it: by an earlier version"
-    NO_SAMPLES = "nobody sampled the members' memory"
+    NO_SAMPLES = "the members' memory was not sampled"
     OOM_NOT_COUNTED = "the kernel's out-of-memory killer was not counted"
     NO_EPOCHS = "the offsets log holds no generation or epoch of the group"
-    NONE_ABORTED = "no record of the topic was taken back: nobody wrote to it in transactions and aborted one"
+    NONE_ABORTED = "no record of the topic belonged to an aborted transaction"
     NO_OUTPUTS = "no transaction was seen to end in a topic that the consumer writes to"
     WITNESS_EMPTY = "the witness {witness} wrote nothing"
     WITNESS_INCOMPLETE = "the witness {witness} is {state}"

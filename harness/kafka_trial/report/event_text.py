@@ -150,7 +150,7 @@ def _phase(event: Event) -> str:
 def _exited(event: Event) -> str:
     signal, code = event.details.get("signal"), event.details.get("code")
     if not signal and code is None:
-        return f"nobody knows how the process ended{_message(event)}"
+        return f"it is not known how the process ended{_message(event)}"
     memory = ": it wanted more memory than its limit" if event.details.get("oom_killed") else ""
     return (f"process ended by signal {signal}" if signal else f"process ended with status {code}") + memory
 

@@ -68,7 +68,7 @@ def claim_in_words(claim: Mapping[str, Any]) -> str:
 
 def _asked(report: Report) -> list[str]:
     asked = f"{report.consumer} on {report.scenario}, Kafka {report.kafka_version}, seed {report.seed}"
-    rebuilt = [f"on a cluster made anew, because the one before was ruined: {report.rebuilt}"] if report.rebuilt else []
+    rebuilt = [f"on a new cluster, because the one before was broken: {report.rebuilt}"] if report.rebuilt else []
     read = reading_in_words(report.verdict["counts"])
     claims = f"claims {claim_in_words(report.verdict['claim'])}"
     return [asked, *_ran(report.metadata), *rebuilt, claims, *([read] if read else [])]

@@ -327,10 +327,10 @@ def weigh(claim: Claim, anomaly: str, attributes: Attributes) -> tuple[Weight, s
 def breaks(rule: Rule) -> list[str]:
     """Returns which claims a rule can break: "any", those of delivery, or a further key; none: it is only counted.
 
-    "nobody's" is what the cluster did: it makes every verdict unknown.
+    What the cluster did breaks no claim, and makes every verdict unknown.
     """
     if rule.excuse is the_clusters:
-        return ["nobody's"]
+        return ["none, the cluster's fault"]
     deliveries = [delivery for delivery in DELIVERY if rule.claimed(Claim(delivery, order="none"))]
     if deliveries:
         return ["any"] if len(deliveries) == len(DELIVERY) else deliveries

@@ -26,6 +26,12 @@ def plain(message: object) -> str:
 
 
 VALUE_MAX = 80
+# Attributes `by` of the judge: how two owners were shown, and where an acknowledgement was seen.
+SPLIT_BY = {
+    "log": "the offsets log assigns it to both",
+    "told": "one worked on after the group had told it that it was no longer the owner",
+}
+ACKNOWLEDGED = {"own word": "by a line that its member printed", "request log": "by the request log"}
 MOVED, WHEN_AND_WHO = "moved", "when_and_who"  # attributes that audits add
 
 
@@ -45,7 +51,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Returns the parts of sentences that depend on whether something is known, or so."""
     key, after_s = attributes.get("key"), attributes.get("converged_after_s")
     lasted_ms = attributes.get("lasted_ms")
-    harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
+    harm = {"and the committed offset went back": "fell", "and a record was skipped": "skipped_record"}
     return {
         "done": "was processed" if attributes.get("told_by") is None else "had been committed past before",
         "before": "" if lasted_ms is None else f" {lasted_ms / 1000:.1f} s before",
@@ -53,6 +59,8 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_record": "" if (offset := attributes.get("offset")) is None else f"record {_printable(offset)} of ",
         "of_key": "" if key is None else f" of key {_printable(key)}",
+        "split_by": SPLIT_BY.get(str(attributes.get("by")), "?"),
+        "acknowledged": ACKNOWLEDGED.get(str(attributes.get("by")), "?"),
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
@@ -74,7 +82,7 @@ def _last_fetch(attributes: Mapping[str, Any]) -> str:
 def _instead(refused_with: int | None) -> str:
     """Returns what became of a commit that was said to be stored."""
     if refused_with is None:
-        return "is not in the offsets log"
+        return "it is not in the offsets log"
     return f"the broker had refused it, with {error_name(refused_with)}"
 
 

@@ -121,11 +121,11 @@ def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
         table = tomllib.loads((folder.path / "consumer.toml").read_text(encoding="utf-8")).get("claim", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return Claim("unclaimed"), [
-            f"nobody knows what was claimed: consumer.toml cannot be read ({type(error).__name__})"
+            f"it is not known what was claimed: consumer.toml cannot be read ({type(error).__name__})"
         ]
     problems = claim_problems(table) if isinstance(table, dict) else ["[claim] is not a table"]
     if problems:
-        return Claim("unclaimed"), [f"nobody knows what was claimed: {plain(problem)}" for problem in problems]
+        return Claim("unclaimed"), [f"it is not known what was claimed: {plain(problem)}" for problem in problems]
     return Claim(**table), []
 
 
@@ -135,9 +135,9 @@ def scope_of(folder: RunFolder) -> Scope:
     topic, limits = (_section(scenario, name) for name in ("topic", "limits"))
     faults = schedule.get("faults") if schedule else None
     planned = tuple(fault for fault in faults if isinstance(fault, Mapping)) if isinstance(faults, list) else ()
-    unknowns = [] if scenario else [f"nobody knows how much was to be judged: {_damaged('scenario.json')}"]
+    unknowns = [] if scenario else [f"it is not known how much was to be judged: {_damaged('scenario.json')}"]
     if not isinstance(faults, list) or len(planned) < len(faults):
-        unknowns.append(f"nobody knows how many faults were planned: {_damaged('schedule.json')}")
+        unknowns.append(f"it is not known how many faults were planned: {_damaged('schedule.json')}")
     return Scope(
         partitions=topic.get("partitions", Topic().partitions) if scenario else None,
         records_judged_min=limits.get("records_judged_min", Limits().records_judged_min),

@@ -20,38 +20,38 @@ NAMES = {"classic": "classic", "consumer": "KIP-848"}
 STORY = """# Case 2: where may a consumer die?
 
 A consumer reads a record, does something (its *effect*: a row, a message, a payment), and at some time commits the
-position after it. Effect and commit are two steps in two places, and a process can die between them. In which order
-it takes them decides what its death costs, and it is decided long before anybody thinks of deaths.
+position after it. Effect and commit are two steps in two places, and the process can die between them. The order of
+these steps decides what is lost or doubled then.
 
 - **Early**: commit, then process. If it dies *before the commit*, the record comes again, and nothing has happened
-  yet. If it dies *after the commit, before the effect*, nobody ever does it: a loss. That is at-most-once.
+  yet. If it dies *after the commit, before the effect*, the record is lost. That is at-most-once.
 - **Late**: process, then commit. If it dies *before processing*, the record comes again, and nothing has happened
   yet. If it dies *after the effect, before the commit*, the effect is done twice. That is at-least-once, and so is
-  the client's own auto-commit, as long as only what is done is handed to it.
+  the client's own auto-commit, if only finished records are passed to it.
 - To have each effect exactly once, the two steps must become one (position and result in one transaction of a
   database, or of Kafka), or the second time must change nothing (an upsert by the record's id). An upsert by a
-  *business key* (a row for each customer, say) comes out right in the end, but where two orders of a customer come
-  again, the row goes back to the first of them for a while: that counts as a second effect.
-- A position in the database wants a *condition*: it may move only if it still is what this member left there. No
-  crash shows why: who is dead writes no more. A member that was frozen does, when it wakes, and others have gone on
-  meanwhile.
+  *business key* (a row for each customer, say) is right in the end. But if two orders of a customer come again,
+  the row goes back to the first of them for a while; that counts as a second effect.
+- A position in the database needs a *condition*: a member may move it only if it is still the value that this member
+  wrote. A crash does not show why, because a dead process writes nothing. A frozen member shows it: when it resumes, it
+  writes, though others have gone on meanwhile.
 
-Below, every way is tried at every one of the four places, by both group protocols. A member is killed with -9 exactly
-there, and not the first time it comes by, but the n-th (n is drawn from the seed: 2 to 4). Where a request marks the
-place, a [cut](../cuts.md) kills it there, and the consumer knows nothing of it; inside a transaction of a database,
-where no request of Kafka's is, it asks at [crash points](../consumers.md#effects-sink--http). That it was there is
-*proven*, from the sink's effects, the offsets log and the lines of the member: was the effect there at the kill, was
-the commit? In a transaction of Kafka both lie in logs, uncommitted, until its end is asked for: there *after the
-effect* is with its output in the log and its positions not yet, *before the commit* with both; the abort by which its
-successor begins tells what lay there. A crash that landed elsewhere fills no cell.
+Below, every way is tried at each of the four places, with both group protocols. A member is killed with SIGKILL exactly
+there, the n-th time it gets there (n is 2 to 4, drawn from the seed). If a request marks the place, a [cut](../cuts.md)
+kills the member without its cooperation. Inside a database transaction there is no request to Kafka; there the member
+stops at [crash points](../consumers.md#effects-sink--http). The sink's effects, the offsets log and the member's lines
+*prove* where the crash was: whether the effect was there at the kill, and whether the commit was. A Kafka transaction
+keeps both in logs, uncommitted, until it ends. There *after the effect* means that the output is in the log and the
+positions are not, and *before the commit* that both are; the abort at the start of its successor shows which. A crash
+that happened elsewhere fills no cell.
 """
 LEGEND = """
 A cell says what was delivered in that trial: *exactly-once* (nothing lost, nothing doubled), *at-least-once* (effects
-were doubled), *at-most-once* (records were lost), *none* (both). The last column is what is left of all cells of the
-row: the guarantee that this way gives. `never`: its program cannot be at that point, which was tried, and the crash
-landed elsewhere, as it says below. `-` was not reached or not tried. *Elsewhere*: not at stake at the kill, but lost or
-doubled in the same trial for another reason, such as a rebalance of a busy machine. **Bold**: the verdict does not
-agree with what was claimed and delivered.
+were doubled), *at-most-once* (records were lost), *none* (both). The last column is the guarantee of the whole row, the
+weakest of its cells. `never` means that the program cannot be at that point: it was tried, and the crash happened
+elsewhere, as listed below. `-` means not reached or not tried. *Elsewhere* counts records that the kill did not affect
+and that were lost or doubled in the same trial for another reason, such as a rebalance on a busy machine. In **bold**
+cells the verdict does not agree with what was claimed and delivered.
 """
 GUARD_STORY = """## Not a crash either: the newest is to stand
 

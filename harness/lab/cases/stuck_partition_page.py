@@ -21,8 +21,8 @@ STORIES: Final = {
     "frozen": "the process stands still (SIGSTOP) for longer than its session",
     "stalled": "its network stands still for longer than its session",
     "long-order": "the order takes longer than the poll interval while another thread polls, and a member leaves",
-    "rejoins": "members come and go, and it joins again with the order in hand",
-    "parallel": "no rebalance: one of four workers takes long, the others commit later orders of its partition",
+    "rejoins": "members come and go, and the member joins again with the order in hand",
+    "parallel": "no rebalance; one of four workers is slow, and the others commit later orders of its partition",
 }
 CURED_BY: Final = {
     "none": "none (range)",
