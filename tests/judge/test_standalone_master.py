@@ -170,7 +170,7 @@ def test_what_is_no_master_is_refused_before_anything_starts(capsys: pytest.Capt
 def test_no_task_is_no_number_of_tasks(number: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Status 2 before anything is judged."""
     assert main(["check", str(STORED), "--partitions", number]) == WRONG_INPUT
-    assert f"--partitions: {number} must be 1 or more" in capsys.readouterr().err
+    assert f"--partitions: {number} must be between 1 and" in capsys.readouterr().err
 
 
 def _peak_kb_of_driver(cluster: SparkCluster, run: RunFolder) -> int:

@@ -73,8 +73,9 @@ def send(library: str, at: tuple[str, str], value: bytes) -> str:
 def test_the_topics_limit_is_where_preflight_says(
     library: str, size: int, status: int, becomes: str, at: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names hop and limit before; then a real producer sends the record."""
-    ended, told = preflight(at, capsys, "--producer-library", library, "--record-max", str(size))
+    """It names hop and limit before; then a real producer sends the record, in a batch of its own."""
+    batches = ["--producer-setting", f"batch.size={LIMIT}"] if library == "librdkafka" else []
+    ended, told = preflight(at, capsys, "--producer-library", library, *batches, "--record-max", str(size))
     refused = None if status == PASS else "broker, batch: max.message.bytes"
     assert (ended, told["refused_by"], told["record_limit_bytes"]) == (status, refused, RECORD)
     assert send(library, at, b"v" * size) == becomes
