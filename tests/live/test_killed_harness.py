@@ -120,7 +120,7 @@ def test_a_trial_whose_engine_is_gone_or_full_ends_unknown_and_says_so(
             if end == "full":
                 member = next(name for name in left if "-m0-" in name)
                 filled = own.containers.get(member).exec_run(FILLS)
-                # Brokers may not use what is kept for root: the trial may end, and the member with it, before the last byte.
+                # Brokers may not use what is kept for root: they, and so the trial, may end before the last byte.
                 assert b"No space left on device" in filled.output or filled.exit_code == KILLED
             else:
                 kill_engine(host)
