@@ -97,9 +97,9 @@ SAME = {
     "b37ef0f63c18d257": "fcaa1f018dfc3561",
     # Drained by other bounds: a drain ends once nothing can change the verdict, and waits for members that are not back
     # in their group. Counted what a member with an HTTP sink said as done, not its effects alone. Took for a lost event
-    # whatever held the word "error". Rolled out to members at random (those trials have another table now, and are
-    # tried again). Could send no record without a value beside others, and no part of a load. The rest is what a
-    # command says. Tried again: the sample of `make test`.
+    # whatever held the word "error". Rolled out to members at random: trials of rolling-deploy have another table now,
+    # and were not tried again. Could send no record without a value beside others, and no part of a load. The rest is
+    # what a command says. Tried again: the sample of `make test`.
     "3599a007fbfcfeab": "fcaa1f018dfc3561",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
