@@ -66,6 +66,21 @@ def test_elsewhere_the_log_says_how_much_there_is(tmp_path: Path) -> None:
     assert (progress.ends(ENDS), progress.records(ENDS), progress.acknowledged_ids) == (ENDS, 4, set())
 
 
+def test_what_expired_before_anybody_ran_is_not_waited_for(tmp_path: Path) -> None:
+    """Of what was gone when the processes that run were started nothing is left to do; what expires later may be in
+    their hands."""
+    folder = written(tmp_path, "consumer-m0-1", ("started", {"member": "m0", "lane": 1, "time_ns": 20}))
+    with Recorder(folder.history, "observer") as recorder:
+        recorder.record("log_start", time_ns=10, **HERE, offset=2)
+        recorder.record("log_start", time_ns=30, **HERE, offset=3)
+    progress = Progress(folder, "t", "g").update()
+    assert (progress.records(ENDS), progress.lag(ENDS), progress.backlog(ENDS)) == (2, 2, 2)
+    with Recorder(folder.history, "consumer-m0-2") as recorder:
+        recorder.record("exited", time_ns=40, member="m0")
+    progress.update()
+    assert (progress.records(ENDS), progress.lag(ENDS), progress.is_left(ENDS)) == (1, 1, True)
+
+
 SECOND_NS = 1_000_000_000
 SPEC = ConsumerSpec(Path("consumer.toml"), "c", ("true",), Claim("at-least-once"))
 Told = tuple[str, float, str, dict[str, Any]]

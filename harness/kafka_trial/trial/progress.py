@@ -58,13 +58,15 @@ class Progress:
     handled_ns: dict[tuple[int, int], int] = field(default_factory=dict)
     effect_ns: dict[str, int] = field(default_factory=dict)
     commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
+    log_starts: list[tuple[int, int, int]] = field(default_factory=list)  # when seen, partition, position
+    started_ns: dict[str, int] = field(default_factory=dict)  # of each member that runs: its process
 
     def __post_init__(self) -> None:
         history = self.folder.history
         self.moves = MovementWatch(self.topic)
         self._followers = [
             Follower(history, pattern)
-            for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
+            for pattern in ("observer.jsonl", "offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
             if self.by_sends or self.by_effects or pattern != "workload.jsonl"
         ]
 
@@ -94,13 +96,35 @@ class Progress:
         last = {partition: max(self.acknowledged[partition], default=-1) for partition in log_ends}
         return {partition: min(end, last[partition] + 1) for partition, end in log_ends.items()}
 
+    def expired(self) -> Mapping[int, int]:
+        """Returns below which position of each partition records are gone for good, and nobody can have any in hand:
+        retention had taken them before any of the processes that run was started.
+
+        What expires while a member runs may be in its hands: that is waited for.
+        """
+        first_ns = min(self.started_ns.values(), default=NEVER)
+        gone: dict[int, int] = defaultdict(int)
+        for seen_ns, partition, position in self.log_starts:
+            if seen_ns < first_ns:
+                gone[partition] = max(gone[partition], position)
+        return gone
+
     def records(self, ends: Mapping[int, int]) -> int:
-        """Returns how many records there are below `ends`."""
-        return len(self.acknowledged_ids) if self.by_sends else sum(ends.values())
+        """Returns how many records there are below `ends`, without those that expired before anybody handled them."""
+        records, expired = len(self.acknowledged_ids) if self.by_sends else sum(ends.values()), self.expired()
+        if not any(expired.values()):
+            return records
+        done = self.handled_offsets()
+        return records - sum(len(self._offsets(part, 0, expired[part]) - done[part]) for part in ends)
 
     def lag(self, ends: Mapping[int, int]) -> int:
         """Returns how many positions the commits are behind `ends` (position after the last record), all partitions."""
-        return sum(max(0, end - self.committed.get(partition, 0)) for partition, end in ends.items())
+        expired = self.expired()
+        return sum(max(0, end - self._covered(partition, expired)) for partition, end in ends.items())
+
+    def _covered(self, partition: int, expired: Mapping[int, int]) -> int:
+        """Returns up to where a partition is committed, or gone."""
+        return max(self.committed.get(partition, 0), expired[partition])
 
     def unhandled(self, ends: Mapping[int, int]) -> int:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
@@ -115,20 +139,21 @@ class Progress:
         nothing: where progress is not in Kafka, or nobody sees what is handled. What was read later of the time before
         counts too.
         """
-        done = self.handled_offsets(at_ns)
+        done, expired = self.handled_offsets(at_ns), self.expired()
         committed = {partition: position for written_ns, partition, position in self.commits if written_ns <= at_ns}
         left = 0
         for partition, end in ends.items():
-            uncommitted = max(0, end - committed.get(partition, 0)) if by_commits else 0
-            unhandled = len(self._offsets(partition, 0, end) - done[partition]) if by_handled else 0
+            first = expired[partition]
+            uncommitted = max(0, end - max(first, committed.get(partition, 0))) if by_commits else 0
+            unhandled = len(self._offsets(partition, first, end) - done[partition]) if by_handled else 0
             left += max(uncommitted, unhandled)
         return left
 
     def is_left(self, ends: Mapping[int, int]) -> bool:
         """Whether any record below `ends` is neither handled nor committed past."""
-        done = self.handled_offsets()
+        done, expired = self.handled_offsets(), self.expired()
         return any(
-            self._offsets(partition, self.committed.get(partition, 0), end) - done[partition]
+            self._offsets(partition, self._covered(partition, expired), end) - done[partition]
             for partition, end in ends.items()
         )
 
@@ -166,10 +191,16 @@ class Progress:
         if event.kind == "effect" and event.id is not None:
             self.effects.add(event.id)
             self.effect_ns[event.id] = min(written_ns(event), self.effect_ns.get(event.id, NEVER))
+        if event.kind == "started" and event.member is not None:
+            self.started_ns[event.member] = event.time_ns
+        elif event.kind == "exited" and event.member is not None:
+            self.started_ns.pop(event.member, None)
         if event.topic != self.topic or event.partition is None:
             return
         if event.kind == "send" and event.outcome == "ok":
             self._take_acknowledged(event.id, event.partition, event.offset)
+        elif event.kind == "log_start" and event.offset is not None:
+            self.log_starts.append((event.time_ns, event.partition, event.offset))
         elif event.kind == "committed" and event.committed_offset is not None:
             self.committed[event.partition] = event.committed_offset
             self.commits.append((written_ns(event), event.partition, event.committed_offset))
