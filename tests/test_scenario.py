@@ -41,6 +41,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
 def test_values_that_make_no_sense_are_told() -> None:
     """Types are right, values are not: replication beyond the brokers, an unknown key distribution."""
     load = {"keys": "gauss", "aborted_ratio": 1.0, "entities": True, "null_values": 1, "null_keys": -0.1}
+    load |= {"unreadable_values": 1.5}
     steps = [{"fault": "kill", "target": "member", "at_s": -1, "after": "ready"}]
     table = {"name": "x", "topic": {"replication_factor": 4}, "load": load, "schedule": steps}
     _, problems = scenario_from_table(table)
@@ -49,6 +50,7 @@ def test_values_that_make_no_sense_are_told() -> None:
         "load.aborted_ratio must be at least 0 and below 1",
         "load.null_values must be at least 0 and below 1",
         "load.null_keys must be at least 0 and below 1",
+        "load.unreadable_values must be at least 0 and below 1",
         "load.entities needs load.keyed = false: a record with a key is of that",
         "topic.replication_factor must be between 1 and brokers",
         "schedule[0] (kill): at_s and for_s must not be negative",

@@ -202,10 +202,10 @@ class Trial:
         if not registry.is_suite(self.item.path):
             return None
         from kafka_trial.consumers.consumer import spec_from_toml
-        from kafka_trial.trial.spec import scenario_load_problem, scenario_sink_problem
+        from kafka_trial.trial.spec import scenario_consumer_problem, scenario_load_problem
 
         spec = spec_from_toml(self.consumer, image=self.image, must_be_set=False)
-        return scenario_sink_problem(spec, scenario) or scenario_load_problem(spec, scenario, self.load)
+        return scenario_consumer_problem(spec, scenario) or scenario_load_problem(spec, scenario, self.load)
 
 
 @dataclass(frozen=True)

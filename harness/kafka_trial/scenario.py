@@ -51,7 +51,8 @@ class Load:
     `aborted_ratio`: which part of the steady load is written in transactions that are aborted. `quiet_after_s`: so many
     seconds into the faults phase the load ends for good; what is not committed by then, no later record commits.
     `null_values`: which part of all records has no value (in a compacted topic a tombstone: "delete this key");
-    `null_keys`: which part of them has no key, beside others that have one. `factor`: which part of its scenario's own
+    `null_keys`: which part of them has no key, beside others that have one; `unreadable_values`: which part has a value
+    that nobody can decode, neither as JSON nor as text, evenly. `factor`: which part of its scenario's own
     load this is; opening burst, rate and bursts are multiplied by it already (`workload/load_factor.py`).
     """
 
@@ -71,6 +72,7 @@ class Load:
     aborted_ratio: float = 0.0
     null_values: float = 0.0
     null_keys: float = 0.0
+    unreadable_values: float = 0.0
     quiet_after_s: float | None = None
     factor: float = 1.0
 
@@ -139,6 +141,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
         "load.null_values must be at least 0 and below 1": 0 <= load.null_values < 1,
         "load.null_keys must be at least 0 and below 1": 0 <= load.null_keys < 1,
+        "load.unreadable_values must be at least 0 and below 1": 0 <= load.unreadable_values < 1,
         "load.null_keys needs load.keyed = true: without it no record has a key": load.keyed or not load.null_keys,
         "load.quiet_after_s must not be negative": load.quiet_after_s is None or load.quiet_after_s >= 0,
         "load.entities needs load.keyed = false: a record with a key is of that": not (load.entities and load.keyed),
@@ -212,7 +215,7 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     What came after the first calibrations is left out where nothing is asked of it: a trial is known by this table.
     """
     table = {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
-    for later in ("aborted_ratio", "entities", "null_values", "null_keys"):
+    for later in ("aborted_ratio", "entities", "null_values", "null_keys", "unreadable_values"):
         if not table["load"][later]:
             del table["load"][later]
     if scenario.load.quiet_after_s is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.scenario import Load, Scenario, Step
-from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
 from kafka_trial.workload.payload import keep_payload
 
 CONSUMER = registry.find_consumer("python-at-least-once")
@@ -64,14 +65,33 @@ def test_a_suite_needs_a_sink_that_serves_its_faults() -> None:
     suite = registry.scenarios()["slow-handlers"]
     sentence = 'the fault handler-slow needs [evidence] sink = "http": it is played there'
     told, silent = spec_from_toml(CONSUMER), spec_from_toml(registry.find_consumer("python-hand-off/quiet"))
-    assert (scenario_sink_problem(told, suite), scenario_sink_problem(silent, suite)) == (sentence, None)
-    assert [scenario_sink_problem(told, registry.scenarios()[name]) for name in ("control", "rebalance-storm")] == [
+    assert (scenario_consumer_problem(told, suite), scenario_consumer_problem(silent, suite)) == (sentence, None)
+    assert [scenario_consumer_problem(told, registry.scenarios()[name]) for name in ("control", "rebalance-storm")] == [
         None,
         None,
     ]
     with pytest.raises(InputError) as refused:
         make_trial_spec(suite, CONSUMER)
     assert str(refused.value) == f"{CONSUMER}: {sentence}"
+
+
+def test_odd_records_go_to_who_is_ready_for_them(tmp_path: Path) -> None:
+    """A team says what its topic may hold; to others such a suite, or a scenario of one's own, is not given."""
+    ready, not_ready = (tmp_path / f"{name}.toml" for name in ("ready", "not-ready"))
+    ready.write_text(CONSUMER.read_text().replace('"null-keys", ', ""))
+    not_ready.write_text(re.sub(r"holds = .+", "holds = []", CONSUMER.read_text()))
+    suites, said = registry.scenarios(), "if its topic may hold them, write [payload] holds ="
+    told = {
+        "tombstones": f'it sends "null-keys": {said} ["null-values", "null-keys"]',
+        "poison-record": None,
+        "control": None,
+    }
+    assert {name: scenario_consumer_problem(spec_from_toml(ready), suites[name]) for name in told} == told
+    assert make_trial_spec(suites["poison-record"], ready).scenario.load.unreadable_values > 0
+    with pytest.raises(InputError) as refused:
+        make_trial_spec(suites["poison-record"], not_ready)
+    because = f'it sends "unreadable-values": {said} ["unreadable-values"]'
+    assert str(refused.value) == f"{not_ready}: poison-record cannot be played: {because}"
 
 
 def test_crash_points_want_a_sink(tmp_path: Path) -> None:

@@ -79,6 +79,17 @@ def test_a_record_without_a_value_is_sent_without_one(tmp_path: Path) -> None:
     assert (first.details["size_bytes"], first.details["checksum"]) == (0, zlib.crc32(b""))
 
 
+def test_an_unreadable_value_is_sent_as_it_was_told(tmp_path: Path) -> None:
+    """Its checksum is that of the bytes that went out; a record without a value stays one."""
+    client = _Client(room=2)
+    sender = _sender(client, tmp_path)
+    sender.send([OPS[0]._replace(unreadable=True), OPS[1]._replace(unreadable=True, null_value=True)])
+    assert client.values[0] is not None
+    assert (client.values[0][:1], client.values[1]) == (b"\xff", None)
+    first = from_line(sender.log.path.read_bytes().splitlines()[0])
+    assert first.details["checksum"] == zlib.crc32(client.values[0])
+
+
 class _Client:
     """Takes records while it has `room`; reports or raises one error code for all, or acknowledges."""
 

@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from kafka_trial.scenario import KEYS, SIZE_BYTES_LIMIT, Burst, Load
-from kafka_trial.workload.workload import LoadWorkload, Op, own_headers, payload_for
+from kafka_trial.workload.workload import LoadWorkload, Op, own_headers, payload_for, unreadable
 
 LOAD = Load(opening_burst=20, rate_per_s=10, records_max=2000, key_count=50)
 
@@ -57,6 +57,19 @@ def test_some_records_have_no_value_or_no_key() -> None:
         plain for op, plain in zip(drawn, _ops(LOAD), strict=True) if op.key
     ]
     assert drawn == _ops(replace(LOAD, null_values=0.3, null_keys=0.2))
+
+
+def test_some_records_have_a_value_that_nobody_can_decode() -> None:
+    """Evenly, from the first few hundred on, so that a small load has some too; all else of every record stays."""
+    drawn = _ops(replace(LOAD, unreadable_values=0.004))
+    assert [op.n for op in drawn if op.unreadable][:3] == [124, 374, 624]
+    assert [op._replace(unreadable=False) for op in drawn] == _ops(LOAD)
+    value = unreadable(payload_for(LOAD, seed=1)(drawn[0]))
+    assert len(value) == drawn[0].size_bytes
+    with pytest.raises(ValueError, match="invalid start byte"):
+        value.decode()
+    with pytest.raises(ValueError, match="Extra data"):
+        json.loads(value.decode(errors="ignore"))
 
 
 def test_a_hot_key_takes_half() -> None:

@@ -27,6 +27,7 @@ SINKS = ("http", "topic", "postgres", "none")
 OUTCOMES = ("done", "discarded", "dead-lettered", "failed")  # of a record that was processed; failed: to be tried again
 EFFECTS = ("record", "state")
 BODIES = ("own", "value")
+HOLDS = ("null-values", "null-keys", "unreadable-values")  # by the names of a load's shares
 STDOUTS = ("lines", "buffered")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
@@ -120,10 +121,15 @@ class Identity:
 
 @dataclass(frozen=True)
 class Payload:
-    """What the records hold; by default JSON with the id inside. Paths are relative to the file."""
+    """What the records hold; by default JSON with the id inside. Paths are relative to the file.
+
+    `holds`: what its team is ready for besides a key and a value that it can read: records without either, or with a
+    value that nobody can decode. The id of such a record stands in its header.
+    """
 
     template: str | None = None
     samples: str | None = None
+    holds: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -24,6 +24,7 @@ from kafka_trial.consumers.spec import (
     EFFECTS,
     EVENT_DIALECTS,
     HANDLERS,
+    HOLDS,
     OF_ALL,
     OF_POSTGRES,
     OF_THIS_MACHINE,
@@ -344,7 +345,10 @@ def _identity_problems(identity: Identity) -> list[str]:
 def _payload_problems(payload: Payload, identity: Identity, folder: Path) -> list[str]:
     unread = bool(_identity_problems(identity))  # told by itself
     json_path = None if unread else identity.json_path
-    return payload_problems(payload_files(payload, identity, folder), json_path=json_path)
+    problems = payload_problems(payload_files(payload, identity, folder), json_path=json_path)
+    for number, name in enumerate(payload.holds):
+        problems += choice_problem(f"[payload] holds[{number}]", name, HOLDS)
+    return problems
 
 
 def _ready_problems(ready: Ready) -> list[str]:

@@ -45,8 +45,8 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import (
     make_trial_spec,
     scenario_at_load,
+    scenario_consumer_problem,
     scenario_load_problem,
-    scenario_sink_problem,
 )
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.trial.verify_certificate import changed_files
@@ -285,7 +285,9 @@ def _chosen(certify_request: CertifyRequest, spec: ConsumerSpec) -> Chosen:
 
 def _problem(certify_request: CertifyRequest, spec: ConsumerSpec, scenario: Scenario) -> str | None:
     """Returns why a suite cannot be played with a consumer; None where it can."""
-    if problem := scenario_load_problem(spec, scenario, certify_request.load) or scenario_sink_problem(spec, scenario):
+    if problem := scenario_load_problem(spec, scenario, certify_request.load) or scenario_consumer_problem(
+        spec, scenario
+    ):
         return problem
     return load_problem(spec.payload_files, scenario_at_load(spec, scenario, certify_request.load).load)
 

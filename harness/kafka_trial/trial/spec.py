@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
+from kafka_trial.consumers.spec import HOLDS
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.fault import find_fault
@@ -99,6 +101,8 @@ def make_trial_spec(
         plan = plan_from_table(read_json(schedule), where=str(schedule))
     if problem := sink_problem(spec, (planned.fault for planned in plan.faults)):
         raise InputError(str(consumer), problem)
+    if problem := holds_problem(spec, scenario):
+        raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
     if problems := _added_problems(scenario, plan):
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
@@ -149,9 +153,20 @@ def sink_problem(spec: ConsumerSpec, faults: Iterable[str]) -> str | None:
     return None
 
 
-def scenario_sink_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
-    """Returns why a scenario as it stands cannot be played with a consumer's sink; None where it can."""
-    return sink_problem(spec, (step.fault for step in scenario.schedule))
+def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
+    """Returns why a consumer cannot be given some of a scenario's records: its team does not say that it is ready for
+    them; None where it can."""
+    sent = [name for name in HOLDS if getattr(scenario.load, name.replace("-", "_"))]
+    if not (missing := [name for name in sent if name not in spec.payload.holds]):
+        return None
+    what = " and ".join(f'"{name}"' for name in missing)
+    return f"it sends {what}: if its topic may hold them, write [payload] holds = {json.dumps(sent)}"
+
+
+def scenario_consumer_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
+    """Returns why a scenario as it stands cannot be played with a consumer: its sink, or what it is ready for; None
+    where it can."""
+    return sink_problem(spec, (step.fault for step in scenario.schedule)) or holds_problem(spec, scenario)
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:

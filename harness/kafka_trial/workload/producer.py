@@ -39,7 +39,7 @@ from kafka_trial.workload.handle import load_from_json
 from kafka_trial.workload.payload import OURS, PayloadFiles, RecordContents
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
-from kafka_trial.workload.workload import Headers, LoadWorkload, Op, own_headers
+from kafka_trial.workload.workload import Headers, LoadWorkload, Op, own_headers, unreadable
 
 METADATA_WITHIN_S = 30.0
 PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
@@ -97,6 +97,8 @@ class Sender:
         """Sends `ops`: their invokes are with the kernel before the client has the first of them."""
         for op in ops:
             value = None if op.null_value else self._payload(op)
+            if op.unreadable and value is not None:
+                value = unreadable(value)
             send = self.log.invoke(op, size_bytes=len(value or b""), checksum=zlib.crc32(value or b""))
             if op.aborted and self._aborted_sends is not None:
                 self._aborted_sends.take(send, op, value)

@@ -35,7 +35,7 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
 
     `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
     `aborted`: in a transaction that is taken back; `entity`: which one it is of, where it says so without a key;
-    `null_value`: sent without a value.
+    `null_value`: sent without a value; `unreadable`: with one that nobody can decode.
     """
 
     id: str
@@ -48,6 +48,7 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     aborted: bool = False
     entity: str | None = None
     null_value: bool = False
+    unreadable: bool = False
 
 
 class LoadWorkload:
@@ -55,8 +56,8 @@ class LoadWorkload:
     planned bursts, then the steady load by due time.
 
     Records without a key get a partition from the seed, those of one entity too; otherwise the client would choose by
-    chance. Which records lack a key or a value follows from draws of their own: the other records are the same as in a
-    load where none does.
+    chance. Which records lack a key or a value follows from draws of their own; which values cannot be read, from the
+    numbers of the records. All other records are the same as in a load without any of these.
     """
 
     def __init__(self, load: Load, *, partitions: int) -> None:
@@ -67,20 +68,23 @@ class LoadWorkload:
         """Yields at most `records_max` operations; all randomness comes from `rng`."""
         keys, sizes, ratio = _keys(self.load, rng), _sizes(self.load, rng), self.load.aborted_ratio
         places = repeat(None) if self.load.keyed else _drawn(rng, range(self.partitions))
-        nulls = _beside(rng) if self.load.null_values or self.load.null_keys else None
+        odd = any((self.load.null_values, self.load.null_keys, self.load.unreadable_values))
+        odds = _beside(rng) if odd else None
         rows = zip(_dues(self.load), keys, sizes, places, strict=False)
         for n, ((part, at_s), key, size_bytes, partition) in enumerate(islice(rows, self.load.records_max)):
             aborted = part == STEADY and ratio > 0 and rng.random() < ratio
             named = (None, key) if self.load.entities else (key, None)
             op = Op(f"r{n:07d}", n, named[0], partition, size_bytes, at_s, part, aborted, named[1])
-            yield op if nulls is None else self._with_nulls(op, nulls)
+            yield op if odds is None else self._made_odd(op, odds)
 
-    def _with_nulls(self, op: Op, rng: Random) -> Op:
-        """Returns the operation without its key or its value, as often as the load asks for."""
+    def _made_odd(self, op: Op, rng: Random) -> Op:
+        """Returns the operation without its key or its value, or with an unreadable one, as often as the load asks."""
         no_value, no_key, place = rng.random(), rng.random(), rng.randrange(self.partitions)
         if no_key < self.load.null_keys:
             op = op._replace(key=None, partition=place)
-        return op._replace(null_value=no_value < self.load.null_values)
+        share = self.load.unreadable_values  # evenly: a small load has some, too
+        unreadable = int((op.n + 1) * share + 0.5) > int(op.n * share + 0.5)
+        return op._replace(null_value=no_value < self.load.null_values, unreadable=unreadable)
 
 
 def _beside(rng: Random) -> Random:
@@ -167,6 +171,11 @@ def _bytes_payload(pool: bytes) -> Callable[[Op], bytes]:
         return head + pool[start : start + max(0, op.size_bytes - len(head))]
 
     return value
+
+
+def unreadable(value: bytes) -> bytes:
+    """Returns as many bytes that nobody can decode: 0xff never begins a text in UTF-8, and what follows is no JSON."""
+    return b"\xff" + value[1:]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=5, help="how often each pair (default 5)")
     parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
     parser.add_argument("--only", nargs="+", action="extend", metavar="CONSUMER", help="only these consumers")
+    parser.add_argument("--suites", nargs="+", action="extend", metavar="SUITE", help="only on these suites")
     parser.add_argument("--sinning", action="store_true", help="only what is to be found: each sin, switched on")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn at random from this seed")
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             times=options.times,
             minutes=options.minutes,
             only=options.only,
+            suites=options.suites,
             sinning=options.sinning,
             side_by_side=options.side_by_side,
             store=options.store,

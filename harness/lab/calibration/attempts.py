@@ -19,7 +19,7 @@ from kafka_trial.consumers.patched_consumer import build_consumer_folder
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.report.row_files import rows_in
 from kafka_trial.trial.session import TrialRequest
-from kafka_trial.trial.spec import make_trial_spec, scenario_sink_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
 from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
@@ -28,7 +28,7 @@ from lab.calibration.source_digests import SAME
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
 # Enough to see a sound silent consumer accused.
-SILENT_SCENARIOS = ("control", "member-killed", "rebalance-storm", "slow-handlers")
+SILENT_SCENARIOS = ("control", "member-killed", "rebalance-storm", "slow-handlers", "failing-endpoint", "poison-record")
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,20 @@ class Row:
         return right and self.verdict == ("fail" if self.expected else "pass")
 
 
-def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
-    """Yields every attempt: references on every scenario that their sink serves; each sin, on and off, and each twin,
-    on its header's suite; a sin that an instant finds by luck at the cut of its anomaly besides.
+def grid(*, times: int, only: Sequence[str] | None = None, suites: Sequence[str] | None = None) -> Iterator[Attempt]:
+    """Yields every attempt, or those with `only` these consumers and on these `suites`; see `_whole_grid`.
+
+    Raises:
+        InputError: `only` names a consumer that does not exist, `suites` a scenario.
+    """
+    for suite in suites or ():
+        registry.find_scenario(suite)
+    yield from (one for one in _whole_grid(times=times, only=only) if suites is None or one.scenario in suites)
+
+
+def _whole_grid(*, times: int, only: Sequence[str] | None) -> Iterator[Attempt]:
+    """Yields every attempt: references on every scenario that can be played with them; each sin, on and off, and
+    each twin, on its header's suite; a sin that an instant finds by luck at the cut of its anomaly besides.
 
     A reference that says nothing goes through a few scenarios only.
 
@@ -115,7 +126,7 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
             if suites := registry.unusual_suites(name):
                 yield from (Attempt(name, suite, seed=seed) for suite in suites)
             elif header is None:
-                served = suites_for_its_sink(name)
+                served = suites_that_apply(name)
                 scenarios = [one for one in SILENT_SCENARIOS if one in served] if registry.is_silent(name) else served
                 yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
             elif header.sound:
@@ -125,10 +136,12 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
                     yield from (Attempt(name, scenario, seed=seed, sin=sin) for sin in (True, False))
 
 
-def suites_for_its_sink(consumer: str) -> list[str]:
-    """Returns the suites that can be played with a consumer's sink."""
+def suites_that_apply(consumer: str) -> list[str]:
+    """Returns the suites that can be played with a consumer: with its sink, and with what it is ready for."""
     spec = spec_from_toml(registry.find_consumer(consumer))
-    return [name for name, scenario in registry.scenarios().items() if scenario_sink_problem(spec, scenario) is None]
+    return [
+        name for name, scenario in registry.scenarios().items() if scenario_consumer_problem(spec, scenario) is None
+    ]
 
 
 def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:

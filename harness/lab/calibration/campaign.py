@@ -56,6 +56,7 @@ def calibrate(
     times: int,
     minutes: float | None,
     only: Sequence[str] | None,
+    suites: Sequence[str] | None = None,
     sinning: bool = False,
     side_by_side: int | None = None,
     store: bool = False,
@@ -69,12 +70,12 @@ def calibrate(
     into `fixtures/histories/zoo`, where none of it lies there yet.
 
     Raises:
-        InputError: this is no checkout, or `only` names a consumer that does not exist.
+        InputError: this is no checkout, or `only` or `suites` name what does not exist.
     """
     rows = reports_folder() / ROWS_NAME
     tried = [row for row in read_rows(rows) if row.making_digest == making_digest() and row.verdict != NOT_BEGUN]
     done = {(row.attempt, row.trial_digest): row for row in tried}
-    attempts = [attempt for attempt in grid(times=times, only=only) if attempt.sin or not sinning]
+    attempts = [attempt for attempt in grid(times=times, only=only, suites=suites) if attempt.sin or not sinning]
     wanted = [(one, trial_digest(one)) for one in (attempts if shuffle is None else shuffled(attempts, seed=shuffle))]
     todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60

@@ -15,7 +15,7 @@ from kafka_trial.nemesis.cut_scenarios import PREFIX
 from kafka_trial.report.row_files import append_row
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
-from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, grid, header_of, read_rows, suites_for_its_sink
+from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, grid, header_of, read_rows, suites_that_apply
 from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_digest
 from lab.calibration.chosen_cuts import SINS_FOUND_BY_FEW_SUITES
 from lab.calibration.source_digests import making_digest
@@ -32,7 +32,7 @@ def sins_on_suites() -> list[Attempt]:
         Attempt(name, suite, seed=SEED, sin=True)
         for name in registry.consumers()
         if (header := header_of(name)) and not header.sound and registry.find_consumer(name).name == "consumer.toml"
-        for suite in suites_for_its_sink(name)
+        for suite in suites_that_apply(name)
         if suite != header.suite and (_is_cut(header.suite) or name in SINS_FOUND_BY_FEW_SUITES)
     ]
 
