@@ -27,11 +27,15 @@ SUITES = {
     "large-records",
     "aborted-records",
     "overtaken",
+    "tombstones",
+    "failing-endpoint",
+    "poison-record",
+    "down-too-long",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The sixteen suites are there, and each scenario has its suite's name."""
+    """The twenty suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

@@ -174,9 +174,24 @@ def test_page_and_table_are_written_together(tmp_path: Path, monkeypatch: pytest
     assert calibrated("zombie-commit", table).endswith("(sound ones were not tried since), measured at c")
 
 
+NEED_A_SINK = ("slow-handlers", "failing-endpoint")
+
+
+def test_a_part_of_the_grid_is_asked_for_by_suite() -> None:
+    """What belongs to a new suite can be tried alone; one that does not exist is told."""
+    part = list(grid(times=1, only=["python-upserts", "passes-over-tombstones"], suites=["tombstones"]))
+    assert [(one.consumer, one.sin) for one in part] == [
+        ("python-upserts", None),
+        ("passes-over-tombstones", True),
+        ("passes-over-tombstones", False),
+    ]
+    with pytest.raises(InputError, match="tombstone"):
+        list(grid(times=1, suites=["tombstone"]))
+
+
 def test_the_grid_is_whole() -> None:
-    """Every reference on every suite that its sink serves, if it is quiet on four at most; every sin and twin on its
-    own, sins on and off; each time with another seed."""
+    """Every reference on every suite that its sink serves and that it is ready for, if it is quiet on six at most;
+    every sin and twin on its own, sins on and off; each time with another seed."""
     attempts = list(grid(times=2))
     assert len(set(attempts)) == len(attempts)
     tries = Counter((one.consumer, one.scenario) for one in attempts if one.sin is None)
@@ -187,7 +202,13 @@ def test_the_grid_is_whole() -> None:
     pairs |= {(name, scenario) for name in quiet for scenario in SILENT_SCENARIOS}
     posting = {name for name in references if spec_from_toml(registry.find_consumer(name)).evidence.sink == "http"}
     assert {"python-upserts", "python-hand-off/quiet"} < posting < references
-    everywhere = {pair: 2 for pair in pairs if pair[1] != "slow-handlers" or pair[0] in posting}
+    for suite, holds in (("tombstones", {"null-values", "null-keys"}), ("poison-record", {"unreadable-values"})):
+        ready = {
+            name for name in references if holds <= set(spec_from_toml(registry.find_consumer(name)).payload.holds)
+        }
+        assert {"python-dead-letters", "python-upserts"} < ready < references
+        pairs -= {(name, suite) for name in references - ready}
+    everywhere = {pair: 2 for pair in pairs if pair[1] not in NEED_A_SINK or pair[0] in posting}
     unusual = {name: suites for name in registry.consumers() if (suites := registry.unusual_suites(name))}
     everywhere |= {(name, suite): 2 for name, suites in unusual.items() for suite in suites}
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)

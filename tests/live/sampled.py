@@ -39,6 +39,10 @@ OFTEN = (  # every other time: every suite; every client library with every prot
     Sampled("aiokafka-long-orders", "hot-runs"),
     Sampled("kafka-verifiable-consumer/short-metadata", "partitions-added"),
     Sampled("python-upserts", "slow-handlers"),
+    Sampled("python-retry-later/quiet", "failing-endpoint"),
+    Sampled("python-dead-letters", "poison-record"),
+    Sampled("kafka-python-whole-polls", "tombstones"),
+    Sampled("aiokafka-long-orders", "down-too-long"),
 )
 
 BY_TURNS = (
@@ -112,6 +116,10 @@ BY_TURNS = (
     Sampled("python-position-in-table", "aborted-records"),
     Sampled("python-position-in-table", "member-paused"),
     Sampled("python-position-in-table", "slow-handlers"),
+    Sampled("python-upserts", "failing-endpoint"),
+    Sampled("python-worker-pool", "poison-record"),
+    Sampled("python-postgres-upserts", "tombstones"),
+    Sampled("python-transactional", "down-too-long"),
     Sampled("python-renders-pages", "member-paused"),
     Sampled("python-at-least-once", "hot-runs"),
     Sampled("python-at-least-once/consumer-protocol", "partitions-added"),

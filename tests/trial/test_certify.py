@@ -43,6 +43,7 @@ STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.
 SCHEMA = PACKAGE / "report" / "certificate.schema.json"
 IMAGE_ID = "sha256:" + "a" * 64
 SUITES = ["control", "member-killed", "stalled-network"]
+NEED_A_SINK = {"failing-endpoint": "handler-failing", "slow-handlers": "handler-slow"}
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +284,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
         sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
     )
     assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
-    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 16 suites, 2 trials: 2 pass"
+    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 20 suites, 2 trials: 2 pass"
     assert certificate.covers.startswith(
         "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); coordinator-lost, "
     )
@@ -294,7 +295,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
     latest_s = {name: began_s + 60 - suite_seconds()[name] for name in certificate.suites}
     assert sitting.begin_by_s == pytest.approx(latest_s, abs=5)
     named = go(again := Sitting(judged), tmp_path, suites=certificate.suites, budget_s=60, side_by_side=1)
-    not_named = {name: "not named by --suite" for name in certificate.left_out if name != "slow-handlers"}
+    not_named = {name: "not named by --suite" for name in certificate.left_out if name not in NEED_A_SINK}
     assert named == replace(certificate, left_out=certificate.left_out | not_named)
     assert again.begun == []
 
@@ -303,20 +304,26 @@ def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path
     """And has no need to name them in its verdict."""
     asked = CertifyRequest(find_consumer("python-upserts"), tmp_path)
     certificate = certify(Sitting(judged), asked, begin_certificate(asked), say=lambda _: None)  # type: ignore[arg-type]
-    assert (certificate.left_out, certificate.in_words.split(", ")[1]) == ({}, "16 trials: 16 pass")
+    assert (certificate.left_out, certificate.in_words.split(", ")[1]) == ({}, "20 trials: 20 pass")
 
 
 def test_suites_that_a_sink_cannot_serve_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:
     """What nobody slowed has not passed; who asks for it is told; and a budget makes no room for it."""
     certificate = go(Sitting(judged), tmp_path, suites=())
-    because = 'the fault handler-slow needs [evidence] sink = "http": it is played there'
-    assert certificate.left_out == {"slow-handlers": because}
-    assert certificate.in_words.endswith("only 15 of 16 suites, 15 trials: 15 pass")
-    assert certificate.covers.endswith(f"; left out: slow-handlers ({because})")
+    because = {
+        name: f'the fault {fault} needs [evidence] sink = "http": it is played there'
+        for name, fault in NEED_A_SINK.items()
+    }
+    assert certificate.left_out == because
+    assert certificate.in_words.endswith("only 18 of 20 suites, 18 trials: 18 pass")
+    told = "; ".join(f"{name} ({why})" for name, why in because.items())
+    assert certificate.covers.endswith(f"; left out: {told}")
     assert lanes_of(CertifyRequest(CONSUMER, tmp_path)) >= 6
     with_budget = begin_certificate(CertifyRequest(CONSUMER, tmp_path / "other", budget_s=36_000))
-    assert (len(with_budget.suites), with_budget.left_out) == (15, certificate.left_out)
-    with pytest.raises(InputError, match=f"--suite: slow-handlers cannot be played: {re.escape(because)}"):
+    assert (len(with_budget.suites), with_budget.left_out) == (18, certificate.left_out)
+    with pytest.raises(
+        InputError, match=f"--suite: slow-handlers cannot be played: {re.escape(because['slow-handlers'])}"
+    ):
         begin_certificate(CertifyRequest(CONSUMER, tmp_path, suites=["slow-handlers", "control"]))
 
 
@@ -324,7 +331,11 @@ def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolde
     """Of samples that are small the certificate says nothing of large records, and says so; who asks for it is told."""
     forwards = find_consumer("forwards-avro-bytes")
     begun = begin_certificate(CertifyRequest(forwards, tmp_path))
-    assert (len(begun.suites), list(begun.left_out)) == (14, ["hot-runs", "large-records"])
+    assert (len(begun.suites), list(begun.left_out)) == (
+        16,
+        ["hot-runs", "large-records", "poison-record", "tombstones"],
+    )
+    assert begun.left_out["poison-record"].startswith('it sends "unreadable-values": if its topic may hold them, write')
     assert begun.left_out["large-records"].startswith("its load asks for values of 100000 to 5000000 bytes, and by")
     assert lanes_of(CertifyRequest(forwards, tmp_path)) >= 6
     with pytest.raises(InputError, match="--suite: large-records cannot be played: its load asks for"):
@@ -338,7 +349,7 @@ def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_p
     words = {"control": "fail", "member-killed": "unknown", "stalled-network": "not begun"}
     go(Sitting(judged, words), tmp_path, kafka_versions=["4.3.1", "3.9.2"], seeds=(1, 2))
     table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
-    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 13]
+    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 17]
     assert list(schema.iter_errors(table)) == []
     table["trials"][0] |= {"verdict": "innocent", "stranger": 1}
     table["trials"][0]["files"] |= {"run.json": "abc"}
