@@ -197,7 +197,7 @@ class Trial:
         return Judged(trialed)
 
     def _unserved(self, scenario: Scenario) -> str | None:
-        """Returns why a suite of ours is nothing for the consumer's sink, or cannot be judged at so small a load; of a
+        """Returns why a suite of ours cannot be played with the consumer, or cannot be judged at so small a load; of a
         test of one's own that is an error."""
         if not registry.is_suite(self.item.path):
             return None
