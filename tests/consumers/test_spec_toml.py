@@ -309,7 +309,9 @@ def test_what_is_wrong_with_a_payload_is_told_with_all_the_rest(tmp_path: Path) 
         "[payload.headers] n, line 1",
         "[identity] json_path",
     ]
-    told = problems(tmp_path, LEAST + '[payload]\ntemplates = "x"\nsamples = 3\nholds = ["null-values", "tombstones"]\n')
+    told = problems(
+        tmp_path, LEAST + '[payload]\ntemplates = "x"\nsamples = 3\nholds = ["null-values", "tombstones"]\n'
+    )
     assert told[0].startswith("[payload] unknown key 'templates'. Did you mean 'template'? Valid: headers, holds, ")
     assert told[1:] == [
         "[payload] samples = 3 must be a string",

@@ -159,8 +159,8 @@ def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
     sent = [name for name in HOLDS if getattr(scenario.load, name.replace("-", "_"))]
     if not (missing := [name for name in sent if name not in spec.payload.holds]):
         return None
-    what = " and ".join(f'"{name}"' for name in missing)
-    return f"it sends {what}: if its topic may hold them, write [payload] holds = {json.dumps(sent)}"
+    what, all_held = " and ".join(f'"{name}"' for name in missing), [*spec.payload.holds, *missing]
+    return f"it sends {what}: if its topic may hold them, write [payload] holds = {json.dumps(all_held)}"
 
 
 def scenario_consumer_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
