@@ -23,6 +23,7 @@ from kafka_trial.invariants.kernels import (
     Array,
     Bools,
     at_or_before,
+    exactly,
     first_of,
     joined,
     max_before,
@@ -167,7 +168,8 @@ def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
 
 def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
     """Returns every further effect of a record, beyond what lines tell of its handling; the floor of the ownership
-    epoch that it came in (NONE: not known); and whether that began below its floor, at the record or before it.
+    epoch that it came in (NONE: not known); and whether that began below its floor, at the record or before it, unless
+    that was handed on: then it came by another way.
     """
     again = effects_in_order(batch)
     silent = batch.trial_context.prints_no_work
@@ -175,6 +177,8 @@ def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
     by_anybody, by_member = _by_anybody(batch, again), _by_member(batch, again)
     ownership_epoch, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
     floor = picked(floors(batch), ownership_epoch, NONE)
+    handed_on = batch.of(Kind.HANDED_ON).sorted_by("slice", "offset")
+    below &= exactly(handed_on["slice"], handed_on["offset"], again["slice"], again["offset"]) < 0
     return again.having(ownership_epoch=ownership_epoch), floor, below & (again["offset"] < floor)
 
 

@@ -19,12 +19,13 @@ import pyarrow as pa
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.invariant import Findings, Invariant, instances, list_invariants
+from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
+from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.judge.bad_lines import unexplained_by_bad_lines, why_undecided
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
@@ -114,7 +115,7 @@ def judgement_of(
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
-        if row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE:
+        if _is_wanted(row, trial_context):
             parts[row["what"]].append(row)
     coverage = _coverage(parts["coverage"], trial_context)
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
@@ -133,6 +134,7 @@ def judgement_of(
     if group.why_end_undecided is not None:
         gathered.leave_undecided([one.name for one in list_invariants() if one.of_the_end], group.why_end_undecided)
     gathered.leave_undecided_what_lines_may_have_said()
+    gathered.leave_undecided_what_may_be_handed_on(sum(orjson.loads(row["body"])["ahead"] for row in parts["ahead"]))
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -145,6 +147,17 @@ def judgement_of(
         bounds_in_words=group.drain_bound.words,
         slices=group.slices,
     )
+
+
+def _is_wanted(row: Mapping[str, Any], trial_context: TrialContext) -> bool:
+    """Whether what was found in a slice counts: there is no partition in what lies nowhere, and of a topic on the way
+    only what is lost or stands still there."""
+    if row["slice"] < 0:
+        return True
+    if trial_context.on_the_way(row["slice"]):
+        found = find_invariant(row["name"])
+        return row["what"] in ("summary", "crashed") or (found is not None and found.on_the_way)
+    return row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE
 
 
 class _Gathered:
@@ -193,6 +206,16 @@ class _Gathered:
             self._anomalies[name] = certain
             self._counts[name] -= gone
             self._undecided[name][reason] += gone
+
+    def leave_undecided_what_may_be_handed_on(self, ahead: int) -> None:
+        """Makes commits ahead, and what was skipped, cases that could not be decided, where as many records lie in
+        topics of the group and bear no id: each of those may have been any one's, but only one's."""
+        through = [one for one in self._trial_context.through if one.nameless]
+        count = sum(one.nameless for one in through)
+        if 0 < ahead <= count:
+            topics = ", ".join(one.topic for one in through)
+            reason = Undecided.HANDED_ON_NAMELESS.format(topics=topics, count=count)
+            self.leave_undecided(["commit-ahead", "skipped"], reason)
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""

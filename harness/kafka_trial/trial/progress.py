@@ -58,13 +58,15 @@ class Progress:
     handled_ns: dict[tuple[int, int], int] = field(default_factory=dict)
     effect_ns: dict[str, int] = field(default_factory=dict)
     commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
+    through: dict[tuple[str, int], int] = field(default_factory=dict)  # the ends of what is handed on
+    committed_through: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         history = self.folder.history
         self.moves = MovementWatch(self.topic)
         self._followers = [
             Follower(history, pattern)
-            for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
+            for pattern in ("offsets.jsonl", "through.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
             if self.by_sends or self.by_effects or pattern != "workload.jsonl"
         ]
 
@@ -99,8 +101,14 @@ class Progress:
         return len(self.acknowledged_ids) if self.by_sends else sum(ends.values())
 
     def lag(self, ends: Mapping[int, int]) -> int:
-        """Returns how many positions the commits are behind `ends` (position after the last record), all partitions."""
-        return sum(max(0, end - self.committed.get(partition, 0)) for partition, end in ends.items())
+        """Returns how many positions the commits are behind `ends` (position after the last record), all partitions;
+        those of the topics that the group hands records on through besides."""
+        behind = sum(max(0, end - self.committed.get(partition, 0)) for partition, end in ends.items())
+        return behind + self.lag_through()
+
+    def lag_through(self) -> int:
+        """Returns how many positions the commits are behind the records that were handed on."""
+        return sum(max(0, end - self.committed_through.get(place, 0)) for place, end in self.through.items())
 
     def unhandled(self, ends: Mapping[int, int]) -> int:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
@@ -125,9 +133,9 @@ class Progress:
         return left
 
     def is_left(self, ends: Mapping[int, int]) -> bool:
-        """Whether any record below `ends` is neither handled nor committed past."""
+        """Whether any record below `ends` is neither handled nor committed past, there or where it was handed on."""
         done = self.handled_offsets()
-        return any(
+        return self.lag_through() > 0 or any(
             self._offsets(partition, self.committed.get(partition, 0), end) - done[partition]
             for partition, end in ends.items()
         )
@@ -167,6 +175,7 @@ class Progress:
             self.effects.add(event.id)
             self.effect_ns[event.id] = min(written_ns(event), self.effect_ns.get(event.id, NEVER))
         if event.topic != self.topic or event.partition is None:
+            self._take_elsewhere(event)
             return
         if event.kind == "send" and event.outcome == "ok":
             self._take_acknowledged(event.id, event.partition, event.offset)
@@ -179,6 +188,15 @@ class Progress:
             self.handled_ns[place] = min(event.time_ns, self.handled_ns.get(place, NEVER))
             if self.by_effects and event.outcome in self.no_effect:
                 self.without_effect.add(place)
+
+    def _take_elsewhere(self, event: Event) -> None:
+        if event.topic is None or event.partition is None:
+            return
+        place = event.topic, event.partition
+        if event.kind == "handed_on" and event.offset is not None:
+            self.through[place] = max(event.offset + 1, self.through.get(place, 0))
+        elif event.kind == "committed" and event.committed_offset is not None:
+            self.committed_through[place] = event.committed_offset
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:

@@ -1,0 +1,165 @@
+"""Records that the group hands on through a topic of its own: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from histories import (
+    WAY,
+    Line,
+    after,
+    assigned,
+    commit,
+    committed,
+    delivered,
+    effect,
+    finding,
+    handed_on,
+    judged,
+    judgement,
+    phase,
+    sent,
+    there,
+    through,
+    with_settings,
+)
+
+Lines = list[Line | list[Line]]
+SILENT = with_settings(events="none", sink="http")
+DRAIN: Lines = [phase("drain"), after(13)]
+GUILT = ("commit-ahead", "skipped", "unseen", "stuck-partition", "late-convergence", "false-lag", "illegal-redelivery")
+
+
+def _guilty(lines: Lines, **frame: Any) -> dict[str, list[tuple[str | None, Any]]]:
+    """Returns what is found, by name: the topics and the record or position that each instance names."""
+    said = judgement(lines, **({"settings": SILENT, "records": 1} | frame))
+    assert said.crashed == {}
+    assert said.defects == ()
+    return {
+        name: [(one.topic, one.attributes.get("offset", one.attributes.get("log_end"))) for one in found.instances]
+        for name in GUILT
+        if (found := said.findings[name]).instances
+    }
+
+
+def _undecided(lines: Lines, **frame: Any) -> dict[str, int]:
+    found = judgement(lines, **({"settings": SILENT, "records": 1} | frame)).findings
+    return {name: sum(found[name].undecided.values()) for name in GUILT if found[name].undecided}
+
+
+ON, DONE = handed_on(0, 0), effect(0)
+LATER = [after(1), effect(0)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "guilty"),
+    [
+        ([through(), ON, committed(1), DONE, there(committed(1)), *DRAIN], {}),
+        ([through(), ON, handed_on(0, 1), committed(1), DONE, DONE, there(committed(2)), *DRAIN], {}),
+        ([through(), ON, committed(1), DONE, handed_on(0, 1), DONE, there(committed(2)), *DRAIN], {}),
+        ([through(), DONE, ON, committed(1), there(committed(1)), *DRAIN], {}),
+        ([committed(1), *LATER, *DRAIN], {"commit-ahead": [("t", 0)]}),
+        ([through(), committed(1), ON, *LATER, there(committed(1)), *DRAIN], {"commit-ahead": [("t", 0)]}),
+        (
+            [through(), ON, committed(1), there(committed(1)), *LATER, *DRAIN],
+            {"commit-ahead": [(WAY, 0)]},
+        ),
+        (
+            [through(), ON, committed(1), there(committed(1)), *DRAIN],
+            {"commit-ahead": [(WAY, 0)], "skipped": [(WAY, 0)]},
+        ),
+        (
+            [through(), ON, committed(1), *DRAIN],
+            {"unseen": [(WAY, 0)], "stuck-partition": [(WAY, 0)]},
+        ),
+        ([through(), ON, committed(1), DONE, *DRAIN], {"false-lag": [(WAY, 1)]}),
+        ([through(), ON, *DRAIN], {"false-lag": [("t", 1)], "unseen": [(WAY, 0)], "stuck-partition": [(WAY, 0)]}),
+        ([through(), committed(1), *DRAIN], {"commit-ahead": [("t", 0)], "skipped": [("t", 0)]}),
+    ],
+    ids=[
+        "handed on, committed, handled",
+        "appended twice, handled twice",
+        "appended again after a crash, handled again",
+        "handled before it was handed on",
+        "a topic that it does not commit on is no way",
+        "committed before it was appended",
+        "committed there before it was handled",
+        "committed there and lost",
+        "never read there",
+        "never committed there",
+        "handed on, never committed, never read there",
+        "never appended (or in a transaction that was aborted)",
+    ],
+)
+def test_a_record_that_was_handed_on_is_judged_where_it_lies(
+    lines: Lines, guilty: dict[str, list[tuple[str | None, Any]]]
+) -> None:
+    """Where it came from, its hand-on is enough for its commit."""
+    assert _guilty(lines) == guilty
+
+
+def test_a_record_is_handed_on_from_topic_to_topic() -> None:
+    """In each it is done with once it lies in the next; in the last one it must be handled."""
+    ways = [through(), through("g-later")]
+    moved = [*ways, ON, committed(1), handed_on(0, 0, topic="g-later"), there(committed(1))]
+    lost: Lines = [*moved, there(committed(1), topic="g-later"), *DRAIN]
+    assert _guilty(lost) == {"commit-ahead": [("g-later", 0)], "skipped": [("g-later", 0)]}
+    assert _guilty([*moved, DONE, there(committed(1), topic="g-later"), *DRAIN]) == {}
+
+
+@pytest.mark.parametrize(
+    ("nameless", "guilty", "undecided"),
+    [
+        ([handed_on(None, 0)], {}, {"commit-ahead": 1}),
+        ([handed_on(7, 0)], {}, {"commit-ahead": 1}),
+        ([], {"commit-ahead": [("t", 0)]}, {}),
+        ([handed_on(None, 0, count=3)], {}, {"commit-ahead": 1}),
+    ],
+    ids=["without an id", "of an id that nobody sent", "an empty topic", "deleted before they were read"],
+)
+def test_a_record_without_an_id_may_have_been_handed_on(
+    nameless: Lines, guilty: dict[str, Any], undecided: dict[str, int]
+) -> None:
+    """It may be any one's: then nothing is decided. An empty topic explains nothing."""
+    lines = [through(), *nameless, committed(1), *LATER, *DRAIN]
+    assert (_guilty(lines), _undecided(lines)) == (guilty, undecided)
+
+
+def test_so_many_records_without_an_id_explain_so_many() -> None:
+    """Two were ahead in one commit, and one has no id: one is ahead for certain."""
+    lines = [through(), handed_on(None, 0), committed(2), *LATER, effect(1), *DRAIN]
+    assert _guilty(lines, records=2) == {"commit-ahead": [("t", 1)]}
+    assert _guilty([*lines[:2], handed_on(None, 1), *lines[2:]], records=2) == {}
+
+
+def test_what_could_not_be_read_meanwhile_is_undecided() -> None:
+    """It was appended some time within a second, and committed past within that; or nobody had asked before it."""
+    late = [through(), committed(1), after(1), handed_on(0, 0, asked_s=2), *LATER, there(committed(1)), *DRAIN]
+    assert (_guilty(late), _undecided(late)) == ({}, {"commit-ahead": 1})
+    first = [through(), committed(1), handed_on(0, 0, asked_s=None), *LATER, there(committed(1)), *DRAIN]
+    assert (_guilty(first), _undecided(first)) == ({}, {})
+
+
+def test_a_member_that_hands_on_by_its_own_word() -> None:
+    """It prints what it was delivered, hands it on and asks for the commit: the record is on its way."""
+    told = [assigned("m0"), delivered("m0", 0), ON, commit("m0", 1), *committed(1, by="m0"), *LATER]
+    assert judged("commit-ahead", [through(), *told], records=1) == []
+    early = [assigned("m0"), delivered("m0", 0), commit("m0", 1), ON, *committed(1, by="m0"), *LATER]
+    assert [one["offset"] for one in judged("commit-ahead", [through(), *early], records=1)] == [0]
+
+
+def test_in_a_transaction_it_is_handed_on_with_its_commit() -> None:
+    """The witness tells of it once the transaction is committed, be it after the commit's marker was read."""
+    settings = with_settings(events="none", sink="http", progress="transaction")
+    lines = [through(), *committed(1, producer=7), handed_on(0, 0, asked_s=0.001), DONE, there(committed(1))]
+    assert finding("commit-ahead", lines, settings=settings, records=1).instances == ()
+
+
+def test_what_was_sent_is_what_the_trials_topic_holds() -> None:
+    """A copy that was written anew is no corrupt record, and none that somebody else wrote."""
+    lines = [*sent(0), through(), ON, committed(1), DONE, there(committed(1))]
+    assert judged("corrupt", lines, records=1) == []
+    assert judged("phantom", lines, records=1) == []
+    assert judged("lost-write", lines, records=1) == []
