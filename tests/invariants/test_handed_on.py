@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -17,24 +18,31 @@ from histories import (
     effect,
     finding,
     handed_on,
+    history,
     judged,
     judgement,
+    log_end,
     phase,
     sent,
     there,
     through,
     with_settings,
 )
+from kafka_trial.invariants.trial_context import Settings
+from lab.agreement.sayings import naive_says, vectorised_says
+from lab.history_strategies import History
 
 Lines = list[Line | list[Line]]
 SILENT = with_settings(events="none", sink="http")
-DRAIN: Lines = [phase("drain"), after(13)]
+DRAIN: Lines = [phase("drain"), after(13), log_end(2)]
 GUILT = ("commit-ahead", "skipped", "unseen", "stuck-partition", "late-convergence", "false-lag", "illegal-redelivery")
 
 
 def _guilty(lines: Lines, **frame: Any) -> dict[str, list[tuple[str | None, Any]]]:
     """Returns what is found, by name: the topics and the record or position that each instance names."""
-    said = judgement(lines, **({"settings": SILENT, "records": 1} | frame))
+    frame = {"settings": SILENT, "records": 1} | frame
+    _agreed(lines, **frame)
+    said = judgement(lines, **frame)
     assert said.crashed == {}
     assert said.defects == ()
     return {
@@ -42,6 +50,15 @@ def _guilty(lines: Lines, **frame: Any) -> dict[str, list[tuple[str | None, Any]
         for name in GUILT
         if (found := said.findings[name]).instances
     }
+
+
+def _agreed(lines: Lines, *, settings: Settings, **frame: Any) -> None:
+    """Both judges say the same."""
+    told = {name: getattr(settings, name) for name in ("events", "sink", "progress", "delivery")}
+    told |= {"session_timeout_s": 3, "poll_interval_s": 5, "commit_interval_s": 1}
+    one = cast("History", SimpleNamespace(events=history(lines, **frame), settings=told))
+    naive, vectorised = naive_says(one), vectorised_says(one)
+    assert {name: naive[name] for name in naive} == {name: vectorised[name] for name in naive}
 
 
 def _undecided(lines: Lines, **frame: Any) -> dict[str, int]:
@@ -135,8 +152,8 @@ def test_so_many_records_without_an_id_explain_so_many() -> None:
 
 
 def test_what_could_not_be_read_meanwhile_is_undecided() -> None:
-    """It was appended some time within a second, and committed past within that; or nobody had asked before it."""
-    late = [through(), committed(1), after(1), handed_on(0, 0, asked_s=2), *LATER, there(committed(1)), *DRAIN]
+    """It was appended some time within seconds, and committed past within these; or nobody had asked before it."""
+    late = [through(), committed(1), after(3), handed_on(0, 0, asked_s=4), *LATER, there(committed(1)), *DRAIN]
     assert (_guilty(late), _undecided(late)) == ({}, {"commit-ahead": 1})
     first = [through(), committed(1), handed_on(0, 0, asked_s=None), *LATER, there(committed(1)), *DRAIN]
     assert (_guilty(first), _undecided(first)) == ({}, {})

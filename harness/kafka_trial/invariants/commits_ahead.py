@@ -32,13 +32,13 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
+READ_WITHIN_NS = 2_000_000_000  # a topic handed on through is read again, unless its brokers do not answer
 UNDECIDED = {
     Undecided.UNCERTAIN_AFTER_KILL: "uncertain",
     Undecided.READ_LATE: "read_late",
@@ -201,10 +201,11 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
 def _rising(batch: Batch) -> Table:
     """Returns the commits that raised the position, each with the record it passed that was handled last.
 
-    One that was handed on counts as handled. Columns besides: `latest` (the record, -1: none); `ahead`; and why it cannot be decided: `uncertain` (its member may
-    have handled the record and was killed before it could say so), `read_late` (it says that it asked when the work was
-    done, and the line came a little late). With a commit in a transaction only what was never handled counts: outputs
-    take effect with it, though one log may be told of that before another.
+    One that was handed on counts as handled. Columns besides: `latest` (the record, -1: none); `ahead`; and why it
+    cannot be decided: `uncertain` (its member may have handled the record and was killed before it could say so),
+    `read_late` (it says that it asked when the work was done, and the line came a little late), `handed_on_meanwhile`.
+    With a commit in a transaction only what was never handled counts: outputs take effect with it, though one log may
+    be told of that before another.
     """
     log = commits_in_effect(batch)
     before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
@@ -223,7 +224,7 @@ def _rising(batch: Batch) -> Table:
         never & uncertain_after_kill(batch, numbers),
         late & (late_ns != NEVER) & (handled_ns <= late_ns),
     )
-    meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + TOLERANCE_NS)
+    meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + READ_WITHIN_NS)
     return rising.having(
         latest=latest,
         ahead=(never & ~uncertain) | (late & ~read_late),
