@@ -367,7 +367,7 @@ def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
     return fill(spec.sink_topic.name, _words_of_all(spec, launch_context)) if spec.evidence.sink == "topic" else None
 
 
-def through_topics(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
+def topics_on_the_way(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
     """Returns the names of the topics that the consumer says it hands records on through."""
     return tuple(fill(topic, _words_of_all(spec, launch_context)) for topic in spec.progress.through)
 

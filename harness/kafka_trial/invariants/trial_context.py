@@ -161,7 +161,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Through:
+class TopicOnTheWay:
     """A topic that the group hands records on through: how many records there bear the id of one of the trial's, and
     how many bear none, or were deleted before they could be read."""
 
@@ -396,7 +396,7 @@ class TrialContext:
     open_transactions: tuple[OpenTransaction, ...] = ()
     outputs_ended: int = 0  # ends of transactions in logs other than the offsets log
     aborted_records: int = 0  # of the trial's topic
-    through: tuple[Through, ...] = ()
+    through: tuple[TopicOnTheWay, ...] = ()
     sink_seen: bool = False
     rows_told: bool = False  # changes of its table say of which row they are
     bodies_compared: bool = False  # those of effects, with what was sent

@@ -41,7 +41,7 @@ from kafka_trial.invariants.trial_context import (
     Peak,
     PrintedLines,
     Settings,
-    Through,
+    TopicOnTheWay,
     TrialContext,
     Window,
 )
@@ -228,7 +228,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
-            "through": tuple(Through(**one) for one in plain["through"]),
+            "through": tuple(TopicOnTheWay(**one) for one in plain["through"]),
             "printed": tuple(PrintedLines(**one) for one in plain["printed"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "cpu_waits": tuple(CpuWait(**wait) for wait in plain["cpu_waits"]),

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
 from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
@@ -173,8 +173,10 @@ class _Gathered:
             body = orjson.loads(row["body"])
             topic, number = places[row["slice"]]
             partition = None if number == NOWHERE else number
-            events = tuple(body["events"])
-            self._anomalies[row["name"]].append(Anomaly(row["name"], topic, partition, body["attributes"], events))
+            attributes = body["attributes"] | self._where(row["slice"])
+            self._anomalies[row["name"]].append(
+                Anomaly(row["name"], topic, partition, attributes, tuple(body["events"]))
+            )
         for row in parts["count"]:
             self._counts[row["name"]] += int(row["body"])
         for row in parts["undecided"]:
@@ -185,10 +187,16 @@ class _Gathered:
         """Adds what was found in the summaries of all slices."""
         for number, attributes, events in instances(findings, self._trial_context.sources):
             topic, partition = self._trial_context.slices[number] if number >= 0 else (None, None)  # -1: the group
-            self._anomalies[name].append(Anomaly(name, topic, partition, attributes, tuple(events)))
+            told = attributes | self._where(number)
+            self._anomalies[name].append(Anomaly(name, topic, partition, told, tuple(events)))
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
+
+    def _where(self, number: int) -> dict[str, str]:
+        """Returns the topic, where it is not the trial's own, as an attribute."""
+        on_the_way = number >= 0 and self._trial_context.on_the_way(number)
+        return {ON_TOPIC: self._trial_context.slices[number][0]} if on_the_way else {}
 
     def leave_undecided(self, names: Iterable[str], reason: str) -> None:
         """Makes everything found under these names cases that could not be decided."""

@@ -35,6 +35,7 @@ from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 NEVER = 2**63 - 1
+Way = tuple[str, int]  # a partition of a topic that the group hands records on through
 
 
 @dataclass
@@ -58,8 +59,8 @@ class Progress:
     handled_ns: dict[tuple[int, int], int] = field(default_factory=dict)
     effect_ns: dict[str, int] = field(default_factory=dict)
     commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
-    through: dict[tuple[str, int], int] = field(default_factory=dict)  # the ends of what is handed on
-    committed_through: dict[tuple[str, int], int] = field(default_factory=dict)
+    handed_on: list[tuple[int, Way, int]] = field(default_factory=list)  # when read, where, the position after it
+    commits_through: list[tuple[int, Way, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         history = self.folder.history
@@ -106,9 +107,13 @@ class Progress:
         behind = sum(max(0, end - self.committed.get(partition, 0)) for partition, end in ends.items())
         return behind + self.lag_through()
 
-    def lag_through(self) -> int:
-        """Returns how many positions the commits are behind the records that were handed on."""
-        return sum(max(0, end - self.committed_through.get(place, 0)) for place, end in self.through.items())
+    def lag_through(self, at_ns: int = NEVER) -> int:
+        """Returns how many positions the commits were behind the records that had been handed on by then."""
+        committed = {place: position for told_ns, place, position in self.commits_through if told_ns <= at_ns}
+        ends: dict[Way, int] = {}
+        for told_ns, place, end in self.handed_on:  # of transactions in the order in which they ended
+            ends[place] = max(end, ends.get(place, 0)) if told_ns <= at_ns else ends.get(place, 0)
+        return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
     def unhandled(self, ends: Mapping[int, int]) -> int:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
@@ -124,8 +129,8 @@ class Progress:
         counts too.
         """
         done = self.handled_offsets(at_ns)
+        left = self.lag_through(at_ns) if by_commits else 0
         committed = {partition: position for written_ns, partition, position in self.commits if written_ns <= at_ns}
-        left = 0
         for partition, end in ends.items():
             uncommitted = max(0, end - committed.get(partition, 0)) if by_commits else 0
             unhandled = len(self._offsets(partition, 0, end) - done[partition]) if by_handled else 0
@@ -194,9 +199,9 @@ class Progress:
             return
         place = event.topic, event.partition
         if event.kind == "handed_on" and event.offset is not None:
-            self.through[place] = max(event.offset + 1, self.through.get(place, 0))
+            self.handed_on.append((event.time_ns, place, event.offset + 1))
         elif event.kind == "committed" and event.committed_offset is not None:
-            self.committed_through[place] = event.committed_offset
+            self.commits_through.append((written_ns(event), place, event.committed_offset))
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:

@@ -147,8 +147,10 @@ def readers(groups: Sequence[str], recorder: Recorder, hand_ons: HandOns, *, par
     by_partition: dict[int, list[str]] = {number: [] for number in range(partitions) if hand_ons.declared}
     for group in groups:
         by_partition.setdefault(group_partition(group, partitions=partitions), []).append(group)
-    ours = {"through": hand_ons.declared, "on_topic": hand_ons.take}
-    return [LogReader(number, names, recorder, **ours) for number, names in by_partition.items()]
+    return [
+        LogReader(number, names, recorder, through=hand_ons.declared, on_topic=hand_ons.take)
+        for number, names in by_partition.items()
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -100,18 +100,15 @@ def handing_on(history: History, draw: random.Random) -> History:
     records = [event for event in history.events if event.kind == "record" and event.id is not None]
     if not times:
         return history
-    moved = [
-        (draw.randint(times[0], times[-1]), one.id) for one in records for _ in range(draw.choice((0, 1, 1, 1, 2)))
-    ]
-    moved += [(draw.randint(times[0], times[-1]), None) for _ in range(draw.choice((0, 0, 1, len(records))))]
+    ids = [one.id for one in records for _ in range(draw.choice((0, 1, 1, 1, 2)))]
+    ids += [None] * draw.choice((0, 0, 1, len(records)))
     way = [Event("through", 0, times[0], "through", topic=WAY, details={"partitions": 2, "made": True})]
     ends = [0, 0]
-    for at_ns, id_ in sorted(moved, key=lambda one: one[0]):
-        partition = draw.randrange(2)
-        about = {"topic": WAY, "partition": partition, "offset": ends[partition], "id": id_}
-        asked_ms = draw.choice((5, 100, 100, 700, 3000, None))
+    for at_ns, id_ in sorted([(draw.randint(times[0], times[-1]), id_) for id_ in ids], key=lambda one: one[0]):
+        partition, asked_ms = draw.randrange(2), draw.choice((5, 100, 100, 700, 3000, None))
         details = {} if asked_ms is None else {"asked_ns": at_ns - asked_ms * MS}
-        way.append(Event("through", len(way), at_ns, "handed_on", details=details, **about))
+        told = Event("through", len(way), at_ns, "handed_on", topic=WAY, partition=partition, details=details)
+        way.append(replace(told, offset=ends[partition], id=id_))
         ends[partition] += 1
     others = [event for event in history.events if event.source != "offsets"]
     return replace(history, events=[*others, *way, *_with_commits_there(history, ends, draw)])
@@ -127,11 +124,10 @@ def _with_commits_there(history: History, ends: Sequence[int], draw: random.Rand
         values = sorted(draw.randint(0, end) for _ in places)
         for place, value in zip(places, values, strict=True):
             at_ns = told[place].time_ns
-            details = {"group": group, "log_partition": 0, "log_offset": log[place].details["log_offset"] * 9 + 1}
-            details["log_offset"] += partition
-            details["commit_time_ms"] = (at_ns + WALL_OFFSET_NS) // MS
-            about = {"topic": WAY, "partition": partition, "committed_offset": value}
-            told.append(Event("offsets", 0, at_ns, "committed", details=details, **about))
+            details = {"group": group, "log_partition": 0, "commit_time_ms": (at_ns + WALL_OFFSET_NS) // MS}
+            details["log_offset"] = log[place].details["log_offset"] * 9 + 1 + partition
+            told.append(Event("offsets", 0, at_ns, "committed", topic=WAY, partition=partition, details=details))
+            told[-1] = replace(told[-1], committed_offset=value)
     told.sort(key=lambda one: (one.time_ns, one.details["log_offset"]))
     return [replace(event, seq=seq) for seq, event in enumerate(told)]
 
