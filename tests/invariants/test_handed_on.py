@@ -163,8 +163,10 @@ def test_a_member_that_hands_on_by_its_own_word() -> None:
     """It prints what it was delivered, hands it on and asks for the commit: the record is on its way."""
     told = [assigned("m0"), delivered("m0", 0), ON, commit("m0", 1), *committed(1, by="m0"), *LATER]
     assert judged("commit-ahead", [through(), *told], records=1) == []
+    _agreed([through(), *told, *DRAIN], settings=with_settings(), records=1)
     early = [assigned("m0"), delivered("m0", 0), commit("m0", 1), ON, *committed(1, by="m0"), *LATER]
     assert [one["offset"] for one in judged("commit-ahead", [through(), *early], records=1)] == [0]
+    _agreed([through(), *early, *DRAIN], settings=with_settings(), records=1)
 
 
 def test_in_a_transaction_it_is_handed_on_with_its_commit() -> None:

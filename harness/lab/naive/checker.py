@@ -2445,8 +2445,9 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
     if delivery.offset in p.taken_as_done:
         return True
     effects = [effect for effect, offset in p.effects_seen if offset == delivery.offset]
+    effects += naive_handed_on.ends(p).get(delivery.offset, [])
     if any(p.trial.written_ns(effect) <= commit.time_ns for effect in effects):
-        return True  # the sink had heard of it by then
+        return True  # the sink had heard of it by then, or it was on its way
     return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
         and completion.event.source == delivery.event.source
