@@ -230,7 +230,9 @@ def test_the_drain_waits_for_what_was_handed_on(tmp_path: Path) -> None:
     committed = [("committed", HERE | {"committed_offset": 4}), ("committed", THERE | {"committed_offset": 1})]
     folder = written(tmp_path, "offsets", *committed)
     with Recorder(folder.history, "through") as through:
+        through.record("through", topic="g-way", partitions=2)
         for offset in (0, 1):
+            through.record("handed_on", topic="g-assigned-only", partition=0, offset=offset)
             through.record("handed_on", **THERE, offset=offset, id=f"r{offset}")
     progress = Progress(folder, "t", "g").update()
     assert (progress.lag(ENDS), progress.is_left(ENDS), progress.backlog(ENDS, by_handled=False)) == (1, True, 1)

@@ -13,7 +13,6 @@ from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.batches import Fetched, batches
 from kafka_trial.kafka_protocol.cluster_queries import Metadata, Partition, Topic
-from kafka_trial.kafka_protocol.connection import NoAnswerError
 from kafka_trial.witness.handed_on import FollowingOn, HandedOnReader, HandOns, Identity
 from kafka_trial.witness.offsets_log import LogReader
 from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, batch_of, marker_of
@@ -74,7 +73,6 @@ class Cluster:
     """In place of the brokers: the topics there are, and what is fetched of a partition."""
 
     topics: dict[str, list[Fetched]]
-    asked: bool = False
 
     def anyone(self, question: Any) -> Metadata:
         there = Partition(0, 1, 0, (1,), (1,))
@@ -90,13 +88,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     found = Cluster({"t": []})
 
     def fetched(at: Cluster, topic: str, partition: int, position: int, *, wait_ms: int) -> Fetched:
-        if not at.topics[topic]:
-            raise NoAnswerError("nothing more")
-        return at.topics[topic].pop(0)
+        return at.topics[topic].pop(0) if at.topics[topic] else Fetched(position, position, b"")
 
     monkeypatch.setattr("kafka_trial.witness.tail.fetch", fetched)
     monkeypatch.setattr("kafka_trial.witness.tail.cluster_queries.list_offsets", lambda *_, **__: {0: 0})
-    monkeypatch.setattr("kafka_trial.witness.tail.RETRY_S", 0.001)
     return found
 
 
@@ -104,35 +99,50 @@ def _answer(base: int, end: int) -> Fetched:
     return Fetched(end, end, batch_of(base, VALUE))
 
 
-def test_a_topic_is_read_once_the_group_commits_on_it(tmp_path: Path, cluster: Cluster) -> None:
+def _events(folder: Path) -> list[Any]:
+    return [from_line(line) for line in (folder / "through.jsonl").read_bytes().splitlines()]
+
+
+BY_NAME = ("group", {"entries": [{"topic": "t"}, {"topic": "g-way"}]})
+BY_ID = ("member_assignment", {"entries": [{"topic_id": "id of t"}, {"topic_id": "id of g-way"}]})
+COMMITTED = ("committed", {"topic": "g-way"})
+
+
+@pytest.mark.parametrize("assigned", [BY_NAME, BY_ID, COMMITTED], ids=["by name", "by id", "found by its commit"])
+def test_a_topic_is_read_once_the_group_has_it_and_counts_once_it_commits_there(
+    tmp_path: Path, cluster: Cluster, assigned: tuple[str, Any]
+) -> None:
     """Not the trial's own, and none before; what was there when it was found may have been there for long, what came
     since not before it was asked for last."""
     recorders: list[Recorder] = []
     hand_ons = HandOns(cluster, tmp_path, recorders, known=["t"])  # type: ignore[arg-type]
     following = FollowingOn([], hand_ons)
     hand_ons.look()
-    hand_ons.take("t")
+    hand_ons.see("committed", {"topic": "t"})
     following.step()
     assert not (tmp_path / "through.jsonl").exists()
     cluster.topics["g-way"] = [_answer(0, 1), Fetched(1, 1, b""), _answer(1, 2)]
-    hand_ons.take("g-way")
+    hand_ons.see(*assigned)
     for _ in range(4):
         following.step()
-    events = [from_line(line) for line in (tmp_path / "through.jsonl").read_bytes().splitlines()]
-    assert [(e.kind, e.topic, e.details.get("made"), e.topic_id) for e in events[:1]] == [
-        ("through", "g-way", True, "id of g-way")
-    ]
-    assert [(e.offset, "asked_ns" in e.details) for e in events[1:]] == [(0, False), (1, True)]
+    records = [event for event in _events(tmp_path) if event.kind == "handed_on"]
+    assert [(e.offset, "asked_ns" in e.details) for e in records] == [(0, False), (1, True)]
+    assert [event.kind for event in _events(tmp_path)].count("through") == (assigned == COMMITTED)
+    hand_ons.see(*COMMITTED)
+    following.step()
+    (found,) = (event for event in _events(tmp_path) if event.kind == "through")
+    assert (found.topic, found.topic_id, found.details) == ("g-way", "id of g-way", {"partitions": 1, "made": True})
     assert [one.source for one in recorders] == ["through"]
     hand_ons.close()
 
 
 def test_a_topic_that_nobody_finds_is_named_at_the_snapshot(tmp_path: Path, cluster: Cluster) -> None:
-    """One that is only declared may never be there."""
+    """One that is only declared, or assigned, may never be there."""
     hand_ons = HandOns(cluster, tmp_path, [], known=["t"], declared=["g-retry"])  # type: ignore[arg-type]
     following = FollowingOn([], hand_ons)
+    hand_ons.see(*BY_NAME)
     assert following.snapshot(within_s=0).state == "complete"
-    hand_ons.take("g-way")
+    hand_ons.see(*COMMITTED)
     answer = following.snapshot(within_s=0)
     assert (answer.state, answer.message) == (
         "behind",
@@ -148,9 +158,9 @@ def test_every_groups_commits_on_a_declared_topic_count(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         with Recorder(folder, "offsets") as recorder:
-            reader = LogReader(0, ["g"], recorder, through=declared, on_topic=found.append)
+            reader = LogReader(0, ["g"], recorder, through=declared, on_event=lambda kind, about: found.append(kind))
             for batch in batches(b"".join(raw)):
                 reader.take(batch, 0)
             events = [from_line(line) for line in recorder.path.read_bytes().splitlines()]
         assert [e.committed_offset for e in events] == told
-    assert found == ["t", "t", "t"]
+    assert found == ["committed"] * 3

@@ -76,7 +76,8 @@ offsets             committed         group topic topic_id? partition committed_
                     every line but witness: source_wall_ns = when the coordinator wrote the record
 through             through           topic topic_id? partitions(count) made(true|false)  (a topic that the group commits on
                                       besides, or that is declared: it hands records on through it; made: it was not there
-                                      before the trial. No such file where there is no such topic)
+                                      before the trial. What is told of other topics counts for nothing: the group was
+                                      assigned them. No such file where there is none)
                     handed_on         topic partition offset id? asked_ns? count?  (a committed record there; id: what may
                                       be one; asked_ns: when its log was last asked and did not hold it yet, of a
                                       transaction not its end; count: so many, from offset on, were deleted unread)

@@ -14,54 +14,63 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.families import HANDED_ON_RECORDS, RECORDS
-from kafka_trial.invariants.kernels import NONE, Array, ordered, picked, previous_in
-from kafka_trial.invariants.table import Table, stacked
+from kafka_trial.invariants.kernels import NONE, Array, Bools, ordered, picked, previous_in
+from kafka_trial.invariants.table import Table
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
 
-COLUMNS = ("slice", "offset", "seq", "time_ns", "asked_ns", "id_hash")
+COLUMNS = ("partition", "offset", "seq", "time_ns", "asked_ns", "count")
 
 
 class HandedOn:
-    """Gathers the records of one file."""
+    """Gathers the records of one file; which of its topics count, it tells only when the group commits on them."""
 
     def __init__(self, names: HistoryNames, known: IdIndex, ids: RecordIds) -> None:
         self._names = names
         self._known = known
         self._ids = ids
-        self._found = Table({name: np.empty(0, np.int64) for name in COLUMNS})
+        self._parts: list[pa.Table] = []
 
     def take(self, columns: Columns) -> None:
-        """Takes the records of a block: those that bear the id of one of the trial's; the others are counted."""
+        """Takes the records of a block."""
         rows = columns.rows_of("handed_on")
-        if not len(rows):
-            return
-        topics, ids = columns.text("topic", rows), columns.text("id", rows)
-        slices = slices_of(self._names, topics, columns["partition"][rows])
-        id_hash = id_hashes(ids)
-        ours = (slices >= 0) & (self._known.records.has(id_hash) | self._known.acked.has(id_hash))
-        numbers = np.maximum(columns["count"][rows], 1)
-        for topic, found in self._names.through.items():
-            here = pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False)
-            found["records"] += int(ours[here].sum())
-            found["nameless"] += int(numbers[here & ~ours].sum())
-        own = {"slice": slices[ours], "id_hash": id_hash[ours]}
-        own |= {name: columns[name][rows[ours]] for name in ("offset", "seq", "time_ns", "asked_ns")}
-        self._ids.take(ids.filter(pa.array(ours)), own["slice"], own["offset"])
-        self._found = stacked(self._found, Table({name: own[name] for name in COLUMNS}))
+        if len(rows):
+            named = {name: columns.text(name, rows) for name in ("topic", "id")}
+            self._parts.append(pa.table(named | {name: columns[name][rows] for name in COLUMNS}))
 
     def rows(self, source: int) -> Iterator[pa.Table]:
         """Yields the records, and from where each was handed on, once the file is read."""
-        found = self._found.take(ordered(self._found["id_hash"], self._found["seq"]))
-        if not len(found):
+        if not self._parts:
             return
+        told = pa.concat_tables(self._parts)
+        told = told.filter(pc.is_in(told["topic"], pa.array([*self._names.through], pa.string()))).combine_chunks()
+        ours = self._counted(told)
+        ids, topics = (told[name].combine_chunks() for name in ("id", "topic"))
+        columns = {name: told[name].to_numpy() for name in COLUMNS}
+        slices = slices_of(self._names, topics, columns["partition"])
+        found = Table(columns | {"slice": slices, "id_hash": id_hashes(ids)}).take(ours)
+        self._ids.take(ids.filter(pa.array(ours)), found["slice"], found["offset"])
+        yield from self._made(source, found.take(ordered(found["id_hash"], found["seq"])))
+
+    def _counted(self, told: pa.Table) -> Bools:
+        """Returns which records bear the id of one of the trial's, and counts them and the others by topic."""
+        id_hash = id_hashes(told["id"].combine_chunks())
+        ours: Bools = self._known.records.has(id_hash) | self._known.acked.has(id_hash)
+        numbers = np.maximum(told["count"].to_numpy(), 1)
+        for topic, found in self._names.through.items():
+            here = pc.equal(told["topic"], topic).to_numpy()
+            found["records"] += int(ours[here].sum())
+            found["nameless"] += int(numbers[here & ~ours].sum())
+        return ours
+
+    def _made(self, source: int, found: Table) -> Iterator[pa.Table]:
+        """Yields the rows of records, which are sorted by id and then as they were read."""
         about = {name: found[name] for name in ("slice", "seq", "time_ns", "offset", "id_hash")}
         blank = {"append_wall_ns": np.full(len(found), NONE), "key": pa.nulls(len(found), pa.string())}
         yield made_rows(RECORDS, source, **about, **blank)
-        before = previous_in(found["id_hash"])
-        home = self._home(found["id_hash"])
+        before, home = previous_in(found["id_hash"]), self._home(found["id_hash"])
         slices, offsets = (np.where(before >= 0, picked(found[name], before, NONE), at) for name, at in home.items())
         known = slices != NONE
         yield made_rows(

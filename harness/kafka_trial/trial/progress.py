@@ -61,6 +61,7 @@ class Progress:
     commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
     handed_on: list[tuple[int, Way, int]] = field(default_factory=list)  # when read, where, the position after it
     commits_through: list[tuple[int, Way, int]] = field(default_factory=list)
+    ways: set[str] = field(default_factory=set)  # the topics that the group commits on
 
     def __post_init__(self) -> None:
         history = self.folder.history
@@ -112,7 +113,8 @@ class Progress:
         committed = {place: position for told_ns, place, position in self.commits_through if told_ns <= at_ns}
         ends: dict[Way, int] = {}
         for told_ns, place, end in self.handed_on:  # of transactions in the order in which they ended
-            ends[place] = max(end, ends.get(place, 0)) if told_ns <= at_ns else ends.get(place, 0)
+            if told_ns <= at_ns and place[0] in self.ways:
+                ends[place] = max(end, ends.get(place, 0))
         return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
     def unhandled(self, ends: Mapping[int, int]) -> int:
@@ -195,6 +197,8 @@ class Progress:
                 self.without_effect.add(place)
 
     def _take_elsewhere(self, event: Event) -> None:
+        if event.kind == "through":
+            self.ways.add(str(event.topic))
         if event.topic is None or event.partition is None:
             return
         place = event.topic, event.partition

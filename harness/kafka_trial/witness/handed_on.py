@@ -1,17 +1,18 @@
 """What a group hands on: the records of topics of its own, through which the trial's records go on their way.
 
-Part of the witness of the offsets log, which tells of every topic that the group commits on. Each is read from its
-beginning (one that was there before the trial: from the trial's beginning), as an undisturbed reader of committed
-records finds it, into `history/through.jsonl`: where a record lies, the id that it bears, and between which instants it
-was appended. What an aborted transaction wrote was never handed on.
+Part of the witness of the offsets log, which tells of every topic that the group is assigned, or commits on. Each is
+read from its beginning (one that was there before the trial: from the trial's beginning), as an undisturbed reader of
+committed records finds it, into `history/through.jsonl`: where a record lies, the id that it bears, and between which
+instants it was appended; and, once the group commits there, that it does. What an aborted transaction wrote was never
+handed on.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER, record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.batches import COMMIT, Batch, Record, ended, records
-from kafka_trial.kafka_protocol.cluster_queries import LATEST
+from kafka_trial.kafka_protocol.cluster_queries import LATEST, Metadata
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.rpc_server import Answer, deadline_s
@@ -107,10 +108,10 @@ class HandedOnReader:
 
 @dataclass
 class HandOns:
-    """The topics through which the group hands records on, as they become known.
+    """The topics through which the group may hand records on, as they become known: those that it is assigned, for a
+    group may delete there what it has committed past. They count once it commits on them, or are `declared`.
 
-    `known` are topics that are none of them; `declared` those that count before anybody commits on them. `recorders`
-    gets the file's, once there is anything to tell. `before` are the topics that were there before the trial.
+    `known` are topics that are none of them. `recorders` gets the file's, once there is anything to tell.
     """
 
     brokers: Brokers
@@ -119,67 +120,87 @@ class HandOns:
     known: Collection[str]
     declared: Sequence[str] = ()
     identity: Identity = Identity()
-    tails: list[Tail] = field(default_factory=list)
     _began_ms: int = field(default_factory=lambda: int(time.time() * 1000))
-    _before: frozenset[str] | None = None
+    _before: frozenset[str] | None = None  # the topics that were there before the trial
+    _names: dict[str, str] = field(default_factory=dict)  # of topic ids
+    _strange: set[str] = field(default_factory=set)  # topic ids without a name yet
     _waiting: list[str] = field(default_factory=list)
-    _found: set[str] = field(default_factory=set)
+    _read: dict[str, dict[str, Any]] = field(default_factory=dict)  # what is told of each topic that is read
+    _committed: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
     _recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
-        for topic in self.declared:
-            self.take(topic)
+        self._waiting += self.declared
+        self._committed |= {*self.declared}
 
-    def take(self, topic: str) -> None:
-        """Notes a topic that the group commits on."""
-        if topic not in self._found and topic not in self.known:
-            self._found.add(topic)
-            self._waiting.append(topic)
+    def see(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Takes an event of the offsets log: it may name a topic that the group is assigned, or commits on."""
+        if kind == "committed" and fields["topic"] not in self.known:
+            self._committed.add(fields["topic"])
+            self._wait_for(fields["topic"])
+        elif kind in ("group", "member_assignment", "target"):
+            for entry in fields.get("entries") or ():
+                if "topic" in entry:
+                    self._wait_for(entry["topic"])
+                elif entry["topic_id"] not in self._names:
+                    self._strange.add(entry["topic_id"])
 
-    def look(self) -> None:
-        """Remembers which topics there were before the trial; asked again as long as no broker says so.
+    def look(self) -> Metadata:
+        """Returns all topics there are, and remembers which there were before the trial.
 
         Raises:
-            NoAnswerError: none does.
+            NoAnswerError: no broker says so.
         """
-        if self._before is None:
-            found = self.brokers.anyone(lambda connection: cluster_queries.metadata(connection, None))
-            self._before = frozenset(found.topics)
+        found = self.brokers.anyone(lambda connection: cluster_queries.metadata(connection, None))
+        self._before = frozenset(found.topics) if self._before is None else self._before
+        return found
 
     def open_new(self) -> list[Tail]:
-        """Returns the tails of the topics that were noted since, as far as brokers say where they lie."""
+        """Returns the tails of the topics that were named since, as far as brokers say where they lie."""
         opened: list[Tail] = []
-        for topic in [*self._waiting]:
-            try:
+        with suppress(NoAnswerError):  # asked again at the next step
+            self._name_strange()
+            for topic in [*self._waiting]:
                 opened += self._opened(topic)
-            except NoAnswerError:
-                continue  # asked again at the next step
-            self._waiting.remove(topic)
-        self.tails += opened
+                self._waiting.remove(topic)
+        for topic, about in self._read.items():
+            if topic in self._committed and topic not in self._told:
+                self._told.add(topic)
+                self._recording().record("through", topic=topic, **about)
         return opened
 
     def missing(self) -> list[str]:
-        """Returns the topics that the group commits on, and that nobody has read yet; a declared one may never be."""
-        return [topic for topic in self._waiting if topic not in self.declared]
+        """Returns the topics that the group commits on, and that nobody reads yet; a declared one may never be."""
+        return [topic for topic in self._waiting if topic in self._committed and topic not in self.declared]
+
+    def _wait_for(self, topic: str) -> None:
+        if topic not in self.known and topic not in self._read and topic not in self._waiting:
+            self._waiting.append(topic)
+
+    def _name_strange(self) -> None:
+        if self._strange:
+            self._names |= {one.topic_id: name for name, one in self.look().topics.items()}
+            for topic_id in self._strange & self._names.keys():
+                self._wait_for(self._names[topic_id])
+            self._strange -= self._names.keys()
 
     def _opened(self, topic: str) -> list[Tail]:
-        self.look()
+        found = self.look().topics.get(topic)
         made = topic not in (self._before or ())
-        recorder = self._recording()
-        reading = partial(HandedOnReader, topic, recorder=recorder, identity=self.identity)
-        readers = {}
+        readers: dict[int, HandedOnReader] = {}
 
         def recorded(partitions: int) -> list[HandedOnReader]:
-            readers.update({number: reading(number) for number in range(partitions)})
+            for number in range(partitions):
+                readers[number] = HandedOnReader(topic, number, self._recording(), self.identity)
             return [*readers.values()]
 
         tails = tails_of(self.brokers, topic, recorded, may_expire=True)
         for tail in tails:
             readers[tail.reader.partition].tail = tail
             tail.position = tail.position if made else self._since(tail)
-        found = self.brokers.anyone(lambda connection: cluster_queries.metadata(connection, [topic]))
-        topic_id = found.topics[topic].topic_id if topic in found.topics else None
-        recorder.record("through", topic=topic, topic_id=topic_id, partitions=len(tails), made=made)
+        topic_id = None if found is None else found.topic_id
+        self._read[topic] = {"topic_id": topic_id, "partitions": len(tails), "made": made}
         return tails
 
     def _since(self, tail: Tail) -> int:

@@ -49,7 +49,7 @@ SOURCE: Final = "offsets"
 class LogReader:
     """Turns the batches of one partition into events of the groups it follows; no cluster.
 
-    `through`: topics of which every group's commits count. `on_topic` is told each topic that is committed on.
+    `through`: topics of which every group's commits count. `on_event` is told each event too.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class LogReader:
         recorder: EventWriter,
         *,
         through: Sequence[str] = (),
-        on_topic: Callable[[str], None] = lambda topic: None,
+        on_event: Callable[[str, Fields], None] = lambda kind, fields: None,
     ) -> None:
         self.partition = partition
         self.undecodable = 0
         self._groups = frozenset(groups)
         self._through = frozenset(through)
-        self._on_topic = on_topic
+        self._on_event = on_event
         self._texts = [name.encode() for name in (*groups, *through)]
         self._recorder = recorder
         self._pending: dict[int, list[dict[str, Any]]] = {}
@@ -111,8 +111,7 @@ class LogReader:
         if told is not None:
             kind, fields = told
             self._recorder.record(kind, **fields)
-            if kind == "committed":
-                self._on_topic(fields["topic"])
+            self._on_event(kind, fields)
             if kind == "committed" and producer_id is not None:
                 self._pending.setdefault(producer_id, []).append(fields)
                 self._epochs[producer_id] = batch.producer_epoch
@@ -148,7 +147,7 @@ def readers(groups: Sequence[str], recorder: Recorder, hand_ons: HandOns, *, par
     for group in groups:
         by_partition.setdefault(group_partition(group, partitions=partitions), []).append(group)
     return [
-        LogReader(number, names, recorder, through=hand_ons.declared, on_topic=hand_ons.take)
+        LogReader(number, names, recorder, through=hand_ons.declared, on_event=hand_ons.see)
         for number, names in by_partition.items()
     ]
 
