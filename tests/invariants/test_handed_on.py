@@ -23,6 +23,7 @@ from histories import (
     judgement,
     log_end,
     phase,
+    processed,
     sent,
     there,
     through,
@@ -182,3 +183,17 @@ def test_what_was_sent_is_what_the_trials_topic_holds() -> None:
     assert judged("corrupt", lines, records=1) == []
     assert judged("phantom", lines, records=1) == []
     assert judged("lost-write", lines, records=1) == []
+
+
+def test_what_a_line_completes_where_it_came_from_is_done_on_the_way_too() -> None:
+    """A dead letter that the group reads itself, and a member that names the record by its place in the trial's topic;
+    where a sink is declared, the word that it was done is not enough."""
+    begun = [through(), assigned("m0"), delivered("m0", 0), ON, *committed(1, by="m0")]
+    for settings, outcome, guilty in (
+        (with_settings(sink="http"), "dead-lettered", {}),
+        (with_settings(sink="none"), "done", {}),
+        (with_settings(sink="http"), "done", {"commit-ahead": [(WAY, 0)], "skipped": [(WAY, 0)]}),
+        (with_settings(sink="none"), "failed", {"commit-ahead": [(WAY, 0)], "skipped": [(WAY, 0)]}),
+    ):
+        told = [*begun, processed("m0", 0, outcome=outcome), there(committed(1)), *DRAIN]
+        assert _guilty(told, settings=settings) == guilty

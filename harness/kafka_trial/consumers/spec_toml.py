@@ -335,6 +335,8 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS) + _positive("evidence", evidence)
     problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
+    if evidence.dead_letter_topic:
+        problems += _topic_problems("[evidence] dead_letter_topic", evidence.dead_letter_topic)
     return problems + _effects_problems(evidence)
 
 

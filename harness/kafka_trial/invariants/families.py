@@ -238,6 +238,7 @@ HANDED_ON_RECORDS = Family(
     {
         "offset": OFFSET,
         "absent_ns": Column("place", "when its new topic was last asked and did not hold it yet; NONE: never"),
+        "outcome": Column("flag", "0; of a copy whose record a line completes where it came from, its `Outcome` + 1"),
     },
 )
 CLAIMS = Family(

@@ -160,9 +160,16 @@ def first_handlings(batch: Batch) -> Table:
 
 def _completed(batch: Batch) -> Table:
     """Returns the completions that count by themselves."""
-    done, settings = batch.of(Kind.PROCESSED), batch.trial_context.settings
+    done = batch.of(Kind.PROCESSED)
+    return _as_completions(done.take(_counts_by_itself(batch, done["outcome"])))
+
+
+def _counts_by_itself(batch: Batch, outcomes: Ints) -> Bools:
+    """Returns which outcomes of completions need no effect: some do not have any, and without a sink none do."""
+    settings = batch.trial_context.settings
     without_effect = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
-    return _as_completions(done.take(np.isin(done["outcome"], without_effect) | (not settings.has_sink)))
+    needless: Bools = np.isin(outcomes, without_effect) | (not settings.has_sink)
+    return needless
 
 
 def _effects(batch: Batch) -> Table:
@@ -203,12 +210,18 @@ _COMPLETION_COLUMNS = ("kind", "slice", "offset", "time_ns", "source", "seq")
 @index
 def first_done(batch: Batch) -> Table:
     """Returns `first_handlings`, those included that are none: of a record that the group handed on first, into a topic
-    where it waits to be handled. `said_ns` is when that topic did not hold it yet, as far as anybody had asked;
-    `handed_on_by_ns` by when it did for certain, where both are known; else NONE."""
+    where it waits to be handled; and of a copy there whose record a line completes where it came from.
+
+    `said_ns` is when that topic did not hold it yet, as far as anybody had asked; `handed_on_by_ns` by when it did for
+    certain, where both are known; else NONE.
+    """
     handed_on, first = batch.of(Kind.HANDED_ON), first_handlings(batch)
-    absent_ns = handed_on["absent_ns"]
+    by_line = handed_on["outcome"] > 0
+    handed_on = handed_on.take(~by_line | _counts_by_itself(batch, handed_on["outcome"] - 1))
+    by_line, absent_ns = handed_on["outcome"] > 0, handed_on["absent_ns"]
     handed_on = handed_on.only("slice", "offset", "time_ns", "source", "seq").having(
-        said_ns=absent_ns, handed_on_by_ns=np.where(absent_ns == NONE, NONE, handed_on["time_ns"])
+        said_ns=np.where(by_line, batch.written_ns(handed_on["source"], handed_on["time_ns"]), absent_ns),
+        handed_on_by_ns=np.where(absent_ns == NONE, NONE, handed_on["time_ns"]),
     )
     done = stacked(first.having(handed_on_by_ns=np.full(len(first), NONE)), handed_on)
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.families import HANDED_ON_RECORDS, RECORDS
-from kafka_trial.invariants.kernels import NONE, Array, Bools, ordered, picked, previous_in
+from kafka_trial.invariants.kernels import NONE, Array, Bools, between, in_ranges, ordered, picked, previous_in
+from kafka_trial.invariants.rows import OUTCOMES
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
@@ -81,6 +82,33 @@ class HandedOn:
             time_ns=found["time_ns"][known],
             offset=offsets[known],
             absent_ns=found["asked_ns"][known],
+            outcome=np.zeros(int(known.sum()), np.int64),
+        )
+        at_home = home["slice"] != NONE
+        order = ordered(home["slice"][at_home], home["offset"][at_home])
+        places = {"home_slice": home["slice"], "home_offset": home["offset"]}
+        places |= {name: found[name] for name in ("slice", "offset")}
+        self._names.copies = Table({name: column[at_home][order] for name, column in places.items()})
+
+    def completed(self, columns: Columns, source: int, time_ns: Array) -> Iterator[pa.Table]:
+        """Yields the copies of those records that lines of a member complete where they came from."""
+        copies, rows = self._names.copies, columns.rows_of("processed")
+        outcomes = columns.codes("outcome", {name: code + 1 for name, code in OUTCOMES.items()})
+        rows = rows[outcomes[rows] > 0]
+        if not len(rows) or copies is None:
+            return
+        slices = slices_of(self._names, columns.text("topic", rows), columns["partition"][rows])
+        offsets = columns["offset"][rows]
+        which, copy = in_ranges(*between(copies["home_slice"], copies["home_offset"], slices, offsets, offsets + 1))
+        yield made_rows(
+            HANDED_ON_RECORDS,
+            source,
+            slice=copies["slice"][copy],
+            seq=columns["seq"][rows[which]],
+            time_ns=time_ns[rows[which]],
+            offset=copies["offset"][copy],
+            absent_ns=np.full(len(copy), NONE),
+            outcome=outcomes[rows[which]],
         )
 
     def _home(self, id_hash: Array) -> dict[str, Array]:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import Array
 from kafka_trial.invariants.rows import NOWHERE
+from kafka_trial.invariants.table import Table
 from kafka_trial.judge.columns import Columns
 
 
@@ -30,6 +31,7 @@ class HistoryNames:
     group: str | None = None
     topics_by_id: dict[str, str] = field(default_factory=dict)
     through: dict[str, Counter[str]] = field(default_factory=dict)  # the topics handed on through, and what is there
+    copies: Table | None = None  # the records there, by where they came from in the trial's topic
     slices: dict[tuple[str, int], int] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
     members: dict[str, int] = field(default_factory=dict)

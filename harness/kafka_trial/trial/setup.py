@@ -28,7 +28,7 @@ from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_ser
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
 from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch, merged_text
-from kafka_trial.consumers.process import LaunchContext, process_group, sink_topic, topics_on_the_way
+from kafka_trial.consumers.process import LaunchContext, dead_letter_topic, process_group, sink_topic, topics_on_the_way
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.containers.network import require_image
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -125,8 +125,10 @@ def _opened(
         else _sink_topic(stack, trial_spec, cluster, admin, launch_context)
     )
     identity = trial_spec.consumer.identity
+    dead_letters = dead_letter_topic(trial_spec.consumer, launch_context)
     through = OnTheWayRead(
         topics_on_the_way(trial_spec.consumer, launch_context),
+        (dead_letters,) if dead_letters else (),
         identity.header or ID_HEADER,
         identity.json_path or ID_FIELD,
     )

@@ -65,9 +65,10 @@ SinkRead = SinkTopicRead | SinkTableRead
 @dataclass(frozen=True)
 class OnTheWayRead:
     """The topics that a group is known to hand records on through, and where the records' ids are in those and in all
-    that it turns out to commit on besides."""
+    that it turns out to commit on besides; but for `not_topics`."""
 
     topics: tuple[str, ...] = ()
+    not_topics: tuple[str, ...] = ()
     header: str = ID_HEADER
     field: str = ID_FIELD
 
@@ -75,7 +76,8 @@ class OnTheWayRead:
     def arguments(self) -> list[str]:
         """What the witness of the offsets log is told."""
         through = [f"--through={topic}" for topic in self.topics]
-        return [*through, f"--header={self.header}", f"--field={self.field}"]
+        others = [f"--topic={topic}" for topic in self.not_topics]
+        return [*through, *others, f"--header={self.header}", f"--field={self.field}"]
 
 
 class Witness:

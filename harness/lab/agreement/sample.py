@@ -122,10 +122,10 @@ def _with_commits_there(history: History, ends: Sequence[int], draw: random.Rand
     for partition, end in enumerate(ends):
         places = sorted(draw.sample(range(len(log)), min(len(log), draw.randint(0, 3))))
         values = sorted(draw.randint(0, end) for _ in places)
-        for place, value in zip(places, values, strict=True):
+        for number, (place, value) in enumerate(zip(places, values, strict=True)):
             at_ns = told[place].time_ns
             details = {"group": group, "log_partition": 0, "commit_time_ms": (at_ns + WALL_OFFSET_NS) // MS}
-            details["log_offset"] = log[place].details["log_offset"] * 9 + 1 + partition
+            details["log_offset"] = log[place].details["log_offset"] * 9 + 1 + partition * 4 + number
             told.append(Event("offsets", 0, at_ns, "committed", topic=WAY, partition=partition, details=details))
             told[-1] = replace(told[-1], committed_offset=value)
     told.sort(key=lambda one: (one.time_ns, one.details["log_offset"]))

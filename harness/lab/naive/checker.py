@@ -909,6 +909,10 @@ class Partition:
                 continue
             if settings.get("sink") in (None, "none") or work.event.outcome in without_effect:
                 told.setdefault(work.offset, []).append(work.event)
+        for offset, lines in naive_handed_on.completed(self).items():
+            needless = [e for e in lines if settings.get("sink") in (None, "none") or e.outcome in without_effect]
+            if needless:
+                told.setdefault(offset, []).extend(needless)
         if settings.get("sink") in (None, "none"):
             for line in self.own("bad_line"):  # it may have said so, of this record
                 if line.offset is not None:

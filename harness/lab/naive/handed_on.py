@@ -40,6 +40,18 @@ def ends(p: Partition) -> dict[int, list[Event]]:
     return found
 
 
+def completed(p: Partition) -> dict[int, list[Event]]:
+    """Offset → the lines that complete its record where that lies in the trial's topic."""
+    if p.tp[0] not in p.trial.through:
+        return {}
+    found: dict[int, list[Event]] = {}
+    for offset, copy in p.records.items():
+        homes = [(e.topic, e.partition, e.offset) for e in p.trial.reads_of(copy.id)][:1]
+        lines = p.trial.of_kind("processed")
+        found[offset] = [e for e in lines if (e.topic, e.partition, e.offset) in homes and e.outcome != "failed"]
+    return found
+
+
 def absent_ns(copy: Event) -> float:
     """When its topic was known not to hold it yet; never: nobody had asked."""
     return float(copy.details.get("asked_ns", -FOREVER))
