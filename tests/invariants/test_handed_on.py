@@ -7,15 +7,18 @@ from typing import Any, cast
 
 import pytest
 
+from group_lines import synced
 from histories import (
     WAY,
     Line,
     after,
+    answered,
     assigned,
     commit,
     committed,
     delivered,
     effect,
+    fetched,
     finding,
     handed_on,
     history,
@@ -197,3 +200,31 @@ def test_what_a_line_completes_where_it_came_from_is_done_on_the_way_too() -> No
     ):
         told = [*begun, processed("m0", 0, outcome=outcome), there(committed(1)), *DRAIN]
         assert _guilty(told, settings=settings) == guilty
+
+
+M0: Lines = [answered("m0", 0), fetched("m0", 0, size_bytes=9), synced("m0", 0)]
+
+
+def test_who_reads_below_its_floor_and_hands_on_again_is_found() -> None:
+    """m1 was answered 1, and asked for records from 0 on; what it hands on itself comes again by its own doing."""
+    lines = [through(), *M0, ON, effect(0), synced("m0"), synced("m1", 0), answered("m1", 1)]
+    rewound = [*lines, fetched("m1", 0, size_bytes=9), handed_on(0, 1), effect(0)]
+    assert [one["offset"] for one in judged("illegal-redelivery", rewound, settings=SILENT, records=1)] == [0]
+    sound = [*lines, fetched("m1", 1, size_bytes=9), effect(0)]
+    assert judged("illegal-redelivery", sound, settings=SILENT, records=1) == []
+
+
+def test_who_got_its_first_partition_may_handle_what_others_handed_on() -> None:
+    """m1 never had the partition before, and no fetch of it is known: record 0 came to it through the other topic."""
+    lines = [through(), *M0, ON, effect(0), *committed(1, by="m0"), assigned("m1"), answered("m1", 1)]
+    told = {"records": 1, "settings": with_settings(sink="http")}
+    assert judged("illegal-redelivery", [*lines, effect(0, member="m1")], **told) == []
+    without = [line for line in lines if line is not ON]
+    assert [one["offset"] for one in judged("illegal-redelivery", [*without, effect(0, member="m1")], **told)] == [0]
+
+
+def test_order_is_that_of_the_trials_topic_alone() -> None:
+    """Handled as sent, though they were handed on the other way round; and the other way round is told once."""
+    lines = [through(), *M0, handed_on(1, 0), handed_on(0, 1)]
+    assert judged("reordered-key", [*lines, effect(0), effect(1)], settings=SILENT) == []
+    assert [one["offset"] for one in judged("reordered-key", [*lines, effect(1), effect(0)], settings=SILENT)] == [0]

@@ -168,8 +168,7 @@ def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
 
 def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
     """Returns every further effect of a record, beyond what lines tell of its handling; the floor of the ownership
-    epoch that it came in (NONE: not known); and whether that began below its floor, at the record or before it, unless
-    that was handed on: then it came by another way.
+    epoch that it came in (NONE: not known); and whether that began below its floor, at the record or before it.
     """
     again = effects_in_order(batch)
     silent = batch.trial_context.prints_no_work
@@ -177,8 +176,6 @@ def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
     by_anybody, by_member = _by_anybody(batch, again), _by_member(batch, again)
     ownership_epoch, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
     floor = picked(floors(batch), ownership_epoch, NONE)
-    handed_on = batch.of(Kind.HANDED_ON).sorted_by("slice", "offset")
-    below &= exactly(handed_on["slice"], handed_on["offset"], again["slice"], again["offset"]) < 0
     return again.having(ownership_epoch=ownership_epoch), floor, below & (again["offset"] < floor)
 
 
@@ -253,7 +250,9 @@ def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:
     )
     begun = picked(held["begun_at"], row, NONE)
     told = (begun == NONE) & (picked(held["proof_source"], row, -1) == picked(held["source"], row, -2))
-    only = told & (picked(previous_in(member), row, 0) < 0)
+    handed_on = batch.of(Kind.HANDED_ON).sorted_by("slice", "offset")  # it may come to whoever reads the other topic
+    here = exactly(handed_on["slice"], handed_on["offset"], again["slice"], again["offset"]) < 0
+    only = told & here & (picked(previous_in(member), row, 0) < 0)
     return picked(numbers, row, -1), only | ((begun != NONE) & (begun <= again["offset"]))
 
 

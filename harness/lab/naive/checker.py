@@ -1861,10 +1861,8 @@ def redelivered(p: Partition) -> Iterator[Found]:
             or (floor is not None and delivery.offset >= floor)
         ):
             yield p.found(delivery.offset)
-    handed_on = naive_handed_on.ends(p)
     for offset, effect in naive_effects.further(p):
-        below = offset not in handed_on and naive_effects.is_below_floor(p, offset, effect)
-        if not p.trial.progress_in_kafka or not below:
+        if not p.trial.progress_in_kafka or not naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
 
 
@@ -1876,9 +1874,8 @@ def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
             yield None
         elif delivery.offset < floor and _had_elsewhere(p, delivery):
             yield p.found(delivery.offset)
-    handed_on = naive_handed_on.ends(p)  # what went another way began nowhere here
     for offset, effect in naive_effects.further(p):
-        if naive_effects.is_below_floor(p, offset, effect) and offset not in handed_on:
+        if naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
 
 
