@@ -110,13 +110,14 @@ COMMITTED = ("committed", {"topic": "g-way"})
 
 @pytest.mark.parametrize("assigned", [BY_NAME, BY_ID, COMMITTED], ids=["by name", "by id", "found by its commit"])
 def test_a_topic_is_read_once_the_group_has_it_and_counts_once_it_commits_there(
-    tmp_path: Path, cluster: Cluster, assigned: tuple[str, Any]
+    tmp_path: Path, cluster: Cluster, assigned: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not the trial's own, and none before; what was there when it was found may have been there for long, what came
     since not before it was asked for last."""
     recorders: list[Recorder] = []
-    hand_ons = HandOns(cluster, tmp_path, recorders, known=["t"])  # type: ignore[arg-type]
+    hand_ons = HandOns(cluster, tmp_path, recorders, known=["t"], declared=["never-there"])  # type: ignore[arg-type]
     following = FollowingOn([], hand_ons)
+    monkeypatch.setattr("kafka_trial.witness.handed_on.ASK_EVERY_S", 0.0)
     hand_ons.look()
     hand_ons.see("committed", {"topic": "t"})
     following.step()
@@ -136,8 +137,11 @@ def test_a_topic_is_read_once_the_group_has_it_and_counts_once_it_commits_there(
     hand_ons.close()
 
 
-def test_a_topic_that_nobody_finds_is_named_at_the_snapshot(tmp_path: Path, cluster: Cluster) -> None:
+def test_a_topic_that_nobody_finds_is_named_at_the_snapshot(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that is only declared, or assigned, may never be there."""
+    monkeypatch.setattr("kafka_trial.witness.handed_on.ASK_EVERY_S", 0.0)
     hand_ons = HandOns(cluster, tmp_path, [], known=["t"], declared=["g-retry"])  # type: ignore[arg-type]
     following = FollowingOn([], hand_ons)
     hand_ons.see(*BY_NAME)

@@ -36,6 +36,7 @@ from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
+    from kafka_trial.invariants.trial_context import TrialContext
 
 
 READ_WITHIN_NS = 2_000_000_000  # a topic handed on through is read again, unless its brokers do not answer
@@ -240,6 +241,14 @@ def _handed_on_until_ns(batch: Batch, rising: Table) -> Ints:
     until_ns = picked(first_done(batch)["handed_on_by_ns"], first_handled_of_records(batch).row, NONE)
     passed = between(*_places(records), rising["slice"], rising["before"], rising["committed_offset"])
     return picked(until_ns, greatest_in(until_ns, *passed), NONE)
+
+
+def nameless_hand_ons(trial_context: TrialContext) -> tuple[int, str]:
+    """Returns how many records in the group's own topics bear no id of one of the trial's, and what that leaves open:
+    each of them may be any record, but only one."""
+    through = [one for one in trial_context.through if one.nameless]
+    count = sum(one.nameless for one in through)
+    return count, Undecided.HANDED_ON_NAMELESS.format(topics=", ".join(one.topic for one in through), count=count)
 
 
 def records_ahead(batch: Batch) -> Table:

@@ -19,13 +19,13 @@ import pyarrow as pa
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
+from kafka_trial.invariants.commits_ahead import nameless_hand_ons
 from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
-from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.judge.bad_lines import unexplained_by_bad_lines, why_undecided
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
@@ -218,11 +218,8 @@ class _Gathered:
     def leave_undecided_what_may_be_handed_on(self, ahead: int) -> None:
         """Makes commits ahead, and what was skipped, cases that could not be decided, where as many records lie in
         topics of the group and bear no id: each of those may have been any one's, but only one's."""
-        through = [one for one in self._trial_context.through if one.nameless]
-        count = sum(one.nameless for one in through)
+        count, reason = nameless_hand_ons(self._trial_context)
         if 0 < ahead <= count:
-            topics = ", ".join(one.topic for one in through)
-            reason = Undecided.HANDED_ON_NAMELESS.format(topics=topics, count=count)
             self.leave_undecided(["commit-ahead", "skipped"], reason)
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:

@@ -28,6 +28,7 @@ from kafka_trial.witness.tail import Following, Tail, tails_of
 
 SOURCE: Final = "through"
 BUFFER_EVENTS: Final = 500
+ASK_EVERY_S: Final = 1.0  # for topics that are not there yet
 KEY_BYTES_MAX: Final = 200  # a longer key is no id
 
 
@@ -128,6 +129,7 @@ class HandOns:
     _read: dict[str, dict[str, Any]] = field(default_factory=dict)  # what is told of each topic that is read
     _committed: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
+    _next_s: float = 0.0
     _recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
@@ -159,11 +161,14 @@ class HandOns:
     def open_new(self) -> list[Tail]:
         """Returns the tails of the topics that were named since, as far as brokers say where they lie."""
         opened: list[Tail] = []
-        with suppress(NoAnswerError):  # asked again at the next step
-            self._name_strange()
+        if (self._waiting or self._strange) and time.monotonic() >= self._next_s:
+            with suppress(NoAnswerError):
+                self._name_strange()
             for topic in [*self._waiting]:
-                opened += self._opened(topic)
-                self._waiting.remove(topic)
+                with suppress(NoAnswerError):
+                    opened += self._opened(topic)
+                    self._waiting.remove(topic)
+            self._next_s = time.monotonic() + ASK_EVERY_S * bool(self._waiting or self._strange)
         for topic, about in self._read.items():
             if topic in self._committed and topic not in self._told:
                 self._told.add(topic)
@@ -205,17 +210,18 @@ class HandOns:
 
     def _since(self, tail: Tail) -> int:
         """Returns the first offset of the trial's time in a topic that was there before; its end where none is."""
-        where = [tail.reader.partition]
-        first, _ = self.brokers.broker(
+        number = tail.reader.partition
+        told = self.brokers.broker(
             tail.leader,
-            lambda connection: cluster_queries.offsets_for_time(connection, tail.topic, where, time_ms=self._began_ms),
-        )[tail.reader.partition]
-        if first >= 0:
-            return first
-        ends = self.brokers.broker(
-            tail.leader, lambda connection: cluster_queries.list_offsets(connection, tail.topic, where, which=LATEST)
+            lambda at: cluster_queries.offsets_for_time(at, tail.topic, [number], time_ms=self._began_ms),
         )
-        return ends[tail.reader.partition]
+        ends = self.brokers.broker(
+            tail.leader, lambda at: cluster_queries.list_offsets(at, tail.topic, [number], which=LATEST)
+        )
+        if number not in told or number not in ends:
+            raise NoAnswerError(f"broker {tail.leader} does not lead {tail.topic}-{number}")
+        first, _ = told[number]
+        return first if first >= 0 else ends[number]
 
     def _recording(self) -> Recorder:
         if self._recorder is None:

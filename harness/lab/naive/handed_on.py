@@ -59,7 +59,9 @@ def absent_ns(copy: Event) -> float:
 
 def may_be_later(p: Partition, offset: int, asked_ns: float) -> bool:
     """It is done with first by its hand-on, of which nobody knows whether it was in time."""
-    told = min(p.handlings[offset], key=lambda e: (e.time_ns, e.kind == "handed_on"))
+    told = min(p.handlings.get(offset, ()), key=lambda e: (e.time_ns, e.kind == "handed_on"), default=None)
+    if told is None:
+        return False
     late = told.kind == "handed_on" and told.time_ns > asked_ns + READ_WITHIN_NS
     return late and absent_ns(told) > -FOREVER
 
