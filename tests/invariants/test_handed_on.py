@@ -33,6 +33,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.verdict.messages import message
 from lab.agreement.sayings import naive_says, vectorised_says
 from lab.history_strategies import History
 
@@ -228,3 +229,14 @@ def test_order_is_that_of_the_trials_topic_alone() -> None:
     lines = [through(), *M0, handed_on(1, 0), handed_on(0, 1)]
     assert judged("reordered-key", [*lines, effect(0), effect(1)], settings=SILENT) == []
     assert [one["offset"] for one in judged("reordered-key", [*lines, effect(1), effect(0)], settings=SILENT)] == [0]
+
+
+def test_what_is_lost_on_the_way_is_told_with_its_topic() -> None:
+    """And with how far the group has committed there; of the trial's own topic its name is not said."""
+    on_way = finding("skipped", [through(), ON, committed(1), there(committed(1))], settings=SILENT, records=1)
+    here = finding("skipped", [committed(1)], settings=SILENT, records=1)
+    assert [message("skipped", one) for found in (on_way, here) for one in found.instances] == [
+        "record 0 of partition 0 of g-way was committed past and never processed",
+        "record 0 of partition 0 was committed past and never processed",
+    ]
+    assert [one.attributes["committed_offset"] for one in on_way.instances] == [1]
