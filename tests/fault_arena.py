@@ -63,7 +63,8 @@ def group_at_work(
         told = stack.enter_context(Recorder(folder.history, "sink"))
         sink = stack.enter_context(start_sink(told, kill=lambda name: group.kill_now(name)))  # noqa: PLW0108 - made below
         launch_context = LaunchContext(topic, group_name, 1, DEFAULT_VERSION, members, sink.url)
-        arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--group", group_name]
+        arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history)]
+        arguments += ["--group", group_name, "--topic", topic]
         witness = start_witness(child_processes, "offsets_log", arguments, folder=folder)
         stack.callback(witness.stop)
         witness.ready()

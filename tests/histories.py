@@ -26,7 +26,7 @@ SECOND_NS = 1_000 * MS
 STEP_NS = 10 * MS
 WALL_NS = 1_790_000_000 * SECOND_NS  # the wall clock when the monotonic one is 0
 BEGUN_NS = 102_080 * MS  # where the first line of a history of two members stands, but for its own ten milliseconds
-TOPIC, GROUP = "t", "g"
+TOPIC, GROUP, WAY = "t", "g", "g-way"
 EXAMPLE = Settings(
     session_timeout_s=3, poll_interval_s=5, commit_interval_s=1, delivery="at-least-once", events="jsonl", sink="none"
 )
@@ -249,6 +249,33 @@ def log_start(position: int) -> Line:
     return Line("observer", "log_start", {"topic": TOPIC, "partition": 0, "offset": position})
 
 
+# --- topics that the group hands records on through --------------------------------------------------------------
+
+
+def through(topic: str = WAY) -> Line:
+    """The group commits on that topic too: it is read."""
+    return Line("through", "through", {"topic": topic, "topic_id": topic, "partitions": 1, "made": True}, 0)
+
+
+def handed_on(
+    record: int | None, offset: int, *, topic: str = WAY, asked_s: float | None = 0.005, count: int | None = None
+) -> Line:
+    """r<record> (None: no id) was appended there; so long before, it was not there yet (None: nobody had asked)."""
+    told = {"id": None if record is None else f"r{record}", "asked_s": asked_s, "count": count}
+    place = {"topic": topic, "partition": 0, "offset": offset}
+    return Line("through", "handed_on", place | {name: value for name, value in told.items() if value is not None})
+
+
+def there(lines: list[Line], *, topic: str = WAY) -> list[Line]:
+    """The same of partition 0 of that topic: a commit, and its request."""
+    moved = []
+    for line in lines:
+        entries = [entry | {"topic": topic} for entry in line.fields.get("entries", ())]
+        about = {"entries": entries} if entries else {"topic": topic}
+        moved.append(replace(line, fields=line.fields | about))
+    return moved
+
+
 # --- transactions --------------------------------------------------------------------------------------------------
 
 
@@ -371,7 +398,11 @@ def history(
         writer.add(*(_record(offset, keys[offset], partition=partition, old=old, **says) for offset, says in held))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
-        followed = {event.source for event in writer.events} & {"transactions", *(["sink"] if read_output else [])}
+        followed = {event.source for event in writer.events} & {
+            "transactions",
+            "through",
+            *(["sink"] if read_output else []),
+        }
         states = ("offsets", "requests-b0", "observer", *followed)
         writer.add(*(Line(name, "witness", {"state": "complete"}) for name in states))
     writer.add(Line("run", "end", {"outcome": "ok"}))
@@ -458,6 +489,8 @@ class _Writer:
             )
         if "own_s" in fields:
             fields["source_wall_ns"] = wall_ns - int(fields.pop("own_s") * SECOND_NS)
+        if "asked_s" in fields:
+            fields["asked_ns"] = self._now_ns - int(fields.pop("asked_s") * SECOND_NS)
         if "began_s" in fields:
             fields["source_wall_ns"] = wall_ns - int(fields.pop("began_s") * SECOND_NS)
         if source.startswith("requests") or line.kind in ("record", "transaction_marker"):

@@ -317,3 +317,18 @@ def test_what_is_wrong_with_a_payload_is_told_with_all_the_rest(tmp_path: Path) 
         "[payload] samples = 3 must be a string",
         "[payload] holds[1] = 'tombstones' is none of: null-values, null-keys, unreadable-values",
     ]
+
+
+def test_topics_on_the_way_are_named_by_what_is_known_before_the_trial(tmp_path: Path) -> None:
+    """Names of topics, with the words that are the same for all members; the trial's own is none of them."""
+    text = LEAST + '[progress]\nthrough = ["{topics}-retry-0", "{group}-later"]\n'
+    assert read(tmp_path, text).progress.through == ("{topics}-retry-0", "{group}-later")
+    told = "\n".join(problems(tmp_path, LEAST + '[progress]\nthrough = ["{topics}", "{member}-retry", "a b", 1]\n'))
+    assert "through[3] = 1 must be a string" in told
+    told = "\n".join(problems(tmp_path, LEAST + '[progress]\nthrough = ["{topics}", "{member}-retry", "a b"]\n'))
+    for part in (
+        "[progress] through[0] is the trial's own topic; name those of the consumer",
+        "[progress] through[1]: unknown placeholder 'member'",
+        "[progress] through[2] = 'a b' must be letters, digits, dots, dashes and underscores",
+    ):
+        assert part in told

@@ -8,9 +8,10 @@ from collections import Counter, defaultdict
 import pytest
 
 import tiers
-from lab.agreement.sample import Sample, every_kind, measured, slept
+from lab.agreement.sample import WAY, Sample, every_kind, handing_on, measured, slept
 from lab.agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from lab.naive.checker import ANOMALIES, judge
+from lab.naive.handed_on import ON_THE_WAY
 
 pytestmark = pytest.mark.computes
 
@@ -117,3 +118,25 @@ def test_both_judges_say_the_same_of_lines_that_waited_to_be_read(sayings: list[
         changed += naive != at_once.naive
     assert different == []
     assert changed >= 20 // parts
+
+
+LOSSES = ("skip", "swallow", "unseen", "lost-in-hand")
+
+
+def test_both_judges_say_the_same_of_what_is_handed_on(sayings: list[Sayings], parts: int) -> None:
+    """Through a topic of the group's own: what was lost before is often lost there, and not all can be decided."""
+    begun: Counter[str | None] = Counter()
+    draw, different = random.Random(9), []
+    there: Counter[str] = Counter()
+    for plain in sayings:
+        sin = plain.history.plan.sin
+        begun[sin] += 1
+        if begun[sin] > -(-SLEPT_EXAMPLES_PER_SIN // parts) and sin not in LOSSES:
+            continue
+        moved = handing_on(plain.history, draw)
+        naive, kernel = naive_says(moved), vectorised_says(moved)
+        different += [(name, moved.plan, naive[name], kernel[name]) for name in naive if naive[name] != kernel[name]]
+        there.update(name for name in ON_THE_WAY for place in kernel[name][0] if place[0] == WAY)
+        there["undecided"] += kernel["commit-ahead"][1] > plain.vectorised["commit-ahead"][1]
+    assert different == []
+    assert {name for name in (*ON_THE_WAY, "undecided") if not there[name]} <= {"late-convergence"}

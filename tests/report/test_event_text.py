@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_trial.history.event import Event
@@ -102,3 +104,10 @@ def test_a_count_is_told_with_its_share(anomaly: str, count: int, told: str) -> 
 def test_more_than_there_were_has_no_share() -> None:
     """What was counted in another way is told as it is."""
     assert count_in_words("redelivered", 40, {"deliveries": 30}) == "40"
+
+
+def test_a_record_that_was_handed_on_is_told_with_its_place() -> None:
+    """Where the group put it, and whose it is."""
+    event = Event("through", 3, 9, "handed_on", topic="g-way", partition=2, offset=7, id="r5")
+    assert in_words(event) == "the group handed on record r5 to partition 2 of g-way, at offset 7"
+    assert in_words(replace(event, id=None)).startswith("the group handed on a record without an id to")

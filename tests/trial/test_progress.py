@@ -235,3 +235,25 @@ def test_where_positions_cannot_be_seen_what_is_missing_is_waited_for() -> None:
     assert not any(drain_watch.over(0, 5, now_s=float(now_s)) for now_s in range(100))
     assert not drain_watch.over(0, 0, now_s=100.0)
     assert drain_watch.over(0, 0, now_s=101.0)
+
+
+THERE = {"topic": "g-way", "partition": 1}
+
+
+def test_the_drain_waits_for_what_was_handed_on(tmp_path: Path) -> None:
+    """All is committed in the trial's topic; one of two records is not, in the topic that they went through."""
+    committed = [("committed", HERE | {"committed_offset": 4}), ("committed", THERE | {"committed_offset": 1})]
+    folder = written(tmp_path, "offsets", *committed)
+    with Recorder(folder.history, "through") as through:
+        through.record("through", topic="g-way", partitions=2)
+        for offset in (0, 1):
+            through.record("handed_on", topic="g-assigned-only", partition=0, offset=offset)
+            through.record("handed_on", **THERE, offset=offset, id=f"r{offset}")
+    progress = Progress(folder, "t", "g").update()
+    assert (progress.lag(ENDS), progress.is_left(ENDS), progress.backlog(ENDS, by_handled=False)) == (1, True, 1)
+    with Recorder(tmp_path, "offsets") as more:
+        more.record("committed", **THERE, committed_offset=2)
+        more.flush()
+        with (folder.history / "offsets.jsonl").open("ab") as log:
+            log.write(more.path.read_bytes())
+    assert (progress.update().lag(ENDS), progress.is_left(ENDS)) == (0, False)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from kafka_trial import registry
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.consumers.patched_consumer import program_source
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.setup import _group_size, _with_consumer_built, run_metadata
+from kafka_trial.trial.setup import _delete_topics_made, _group_size, _with_consumer_built, run_metadata
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 
@@ -68,3 +70,13 @@ def test_the_size_of_a_group_is_known_only_where_it_is_described(
 
     monkeypatch.setattr(Admin, "describe_group", describe)
     assert _group_size(Admin("127.0.0.1:1"), "orders") == size
+
+
+@pytest.mark.parametrize(("ruined", "deleted"), [(False, ["g-1-by-id-repartition", "kt-1-retry-0"]), (True, [])])
+def test_the_trial_deletes_what_its_group_made(ruined: bool, deleted: list[str]) -> None:
+    """What is named after the group or the trial's topic, and was not there before; not what others made meanwhile."""
+    there, gone = ["kt-1-retry-0", "g-1-by-id-repartition", "g-1-kept", "orders"], list[str]()
+    admin = SimpleNamespace(topics=lambda: there, delete_topic=gone.append)
+    cluster = SimpleNamespace(ruined=ruined)
+    _delete_topics_made(cast("Cluster", cluster), cast("Admin", admin), ("g-1", "kt-1"), frozenset({"g-1-kept"}))
+    assert gone == deleted

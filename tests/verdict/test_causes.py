@@ -137,3 +137,31 @@ def test_a_commit_that_came_with_a_rebalance_is_told(
 def test_nothing_is_told_of_what_was_not_found(folder: RunFolder) -> None:
     """Neither of a clean run, nor of other anomalies."""
     assert causes_of(folder, {"skipped": Finding("skipped", "delivery"), "unseen": Finding("unseen", "delivery")}) == ()
+
+
+def reordered(*pairs: tuple[int, int]) -> dict[str, Finding]:
+    """Returns the finding that these records were handled after those."""
+    told = [{"offset": late, "later_offset": later} for late, later in pairs]
+    found = [Anomaly("reordered-key", "t", 0, attributes, ()) for attributes in told]
+    return {"reordered-key": Finding("reordered-key", "ordering", tuple(found), len(found))}
+
+
+def handed_on(record_no: int, partition: int, *, offset: int = 0) -> Told:
+    return "handed_on", {"topic": "g-way", "partition": partition, "offset": offset, "id": f"r{record_no}"}
+
+
+def test_who_went_another_way_than_the_later_record_has_another_key_there(folder: RunFolder) -> None:
+    """Of 0 and 1 the first copies count; 2 and 3 went the same way, and 4 was not handed on."""
+    went = [handed_on(0, 1), handed_on(0, 2), handed_on(1, 2), handed_on(2, 1), handed_on(3, 1, offset=1)]
+    tell(folder, "through", ("through", {"topic": "g-way", "partitions": 3}), *went)
+    assert causes_of(folder, reordered((0, 1), (2, 3), (3, 4))) == (
+        "of 3 records handled after a later one, 1 was handed on to another partition of g-way than that one: "
+        "re-keying on the way parts records of one key, or partition, and order holds within a partition only",
+    )
+
+
+def test_where_none_went_another_way_nothing_is_told_of_it(folder: RunFolder) -> None:
+    """Nor where nothing was handed on at all."""
+    assert causes_of(folder, reordered((0, 1))) == ()
+    tell(folder, "through", handed_on(0, 1), handed_on(1, 1, offset=1))
+    assert causes_of(folder, reordered((0, 1))) == ()

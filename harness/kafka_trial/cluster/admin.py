@@ -147,6 +147,11 @@ class Admin:
 
         wait_until(deleted, within_s=within_s, what=f"topic {name} to be deleted", every_s=0.2)
 
+    def topics(self) -> list[str]:
+        """Returns the names of all topics there are."""
+        names: list[str] = self._ask(lambda client: client.list_topics())
+        return names
+
     def describe(self, name: str) -> TopicState | None:
         """Returns a topic's id, leaders, epochs and ISR; None when the broker that answers knows of no such topic.
 

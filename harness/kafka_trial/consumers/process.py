@@ -367,6 +367,16 @@ def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
     return fill(spec.sink_topic.name, _words_of_all(spec, launch_context)) if spec.evidence.sink == "topic" else None
 
 
+def topics_on_the_way(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
+    """Returns the names of the topics that the consumer says it hands records on through."""
+    return tuple(fill(topic, _words_of_all(spec, launch_context)) for topic in spec.progress.through)
+
+
+def dead_letter_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
+    """Returns the name of the topic with the records that the consumer gives up; None where it names none."""
+    return fill(spec.evidence.dead_letter_topic, _words_of_all(spec, launch_context)) or None
+
+
 def words(
     spec: ConsumerSpec, launch_context: LaunchContext, *, member: str, incarnation: int, lane: Lane, run_dir: Path
 ) -> dict[str, str]:

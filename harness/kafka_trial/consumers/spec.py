@@ -48,10 +48,15 @@ class KafkaSettings:
 
 @dataclass(frozen=True)
 class ProgressPlace:
-    """Where the committed position lives. `table` and `columns` belong to sink, `path` to checkpoint."""
+    """Where the committed position lives. `table` and `columns` belong to sink, `path` to checkpoint.
+
+    `through`: topics of the consumer's own that records are handed on through, besides those that its group is seen to
+    commit on. They may hold the placeholders that are the same for all members.
+    """
 
     kind: str = "kafka"
     interval_s: float = 1.0
+    through: tuple[str, ...] = ()
     table: str | None = None
     columns: tuple[str, ...] = ()
     path: str | None = None

@@ -190,9 +190,7 @@ _SINK_SECTIONS = tuple(f"sink.{name}" for name in _SINK_TABLES)
 
 def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
     topic = read_table(SinkTopic, table, place="[sink.topic] ", problems=problems)
-    problems += placeholder_problems(topic.name, place="[sink.topic] name", known=OF_ALL)
-    if not re.fullmatch(r"[A-Za-z0-9._{}-]{1,200}", topic.name):
-        problems.append(f"[sink.topic] name = {topic.name!r} must be letters, digits, dots, dashes and underscores")
+    problems += _topic_problems("[sink.topic] name", topic.name)
     if topic.partitions is not None and topic.partitions < 1:
         problems.append(f"[sink.topic] partitions = {topic.partitions} must be at least 1")
     return topic
@@ -318,7 +316,19 @@ def _kafka_problems(kafka: KafkaSettings) -> list[str]:
 
 
 def _progress_problems(progress: ProgressPlace) -> list[str]:
-    return choice_problem("[progress] kind", progress.kind, PROGRESS_KINDS) + _positive("progress", progress)
+    problems = choice_problem("[progress] kind", progress.kind, PROGRESS_KINDS) + _positive("progress", progress)
+    for number, topic in enumerate(progress.through):
+        problems += _topic_problems(f"[progress] through[{number}]", topic)
+        if topic == "{topics}":
+            problems.append(f"[progress] through[{number}] is the trial's own topic; name those of the consumer")
+    return problems
+
+
+def _topic_problems(place: str, topic: str) -> list[str]:
+    problems = placeholder_problems(topic, place=place, known=OF_ALL)
+    if not re.fullmatch(r"[A-Za-z0-9._{}-]{1,200}", topic):
+        problems.append(f"{place} = {topic!r} must be letters, digits, dots, dashes and underscores")
+    return problems
 
 
 def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
@@ -326,6 +336,8 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS) + _positive("evidence", evidence)
     problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
+    if evidence.dead_letter_topic:
+        problems += _topic_problems("[evidence] dead_letter_topic", evidence.dead_letter_topic)
     return problems + _effects_problems(evidence)
 
 

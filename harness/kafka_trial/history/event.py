@@ -74,6 +74,14 @@ offsets             committed         group topic topic_id? partition committed_
                     unreadable        (type known and not ours: share, streams; or not known) group? record_type name
                                       log_partition log_offset
                     every line but witness: source_wall_ns = when the coordinator wrote the record
+through             through           topic topic_id? partitions(count) made(true|false)  (a topic that the group commits on
+                                      besides, or that is declared: it hands records on through it; made: it was not there
+                                      before the trial. What is told of other topics counts for nothing: the group was
+                                      assigned them. No such file where there is none)
+                    handed_on         topic partition offset id? asked_ns? count?  (a committed record there; id: what may
+                                      be one; asked_ns: when its log was last asked and did not hold it yet, of a
+                                      transaction not its end; count: so many, from offset on, were deleted unread)
+                    undecodable       topic partition offset message
 transactions        transaction_marker  topic partition offset producer_id producer_epoch state(commit|abort)
                                       (the end of what this producer had written here; a marker that ends nothing leaves
                                       no line; the epoch is the marker's)
@@ -266,6 +274,7 @@ _WORDS = {
     "sink": "effect row_rewritten row_removed crash_point undecodable",
     "offsets": "committed commit_tombstone commit_aborted group member group_epoch target_epoch target "
     "member_assignment group_tombstone transaction_marker transaction_open compacted undecodable unreadable",
+    "through": "through handed_on undecodable",
     "transactions": "transaction_marker transaction_open record_aborted undecodable",
     "requests": "request client_named undecodable unreadable",
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
@@ -276,7 +285,9 @@ _WORDS = {
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})
-_SOURCE = re.compile(r"(workload|sink|offsets|transactions|observer|nemesis|run)|(requests)-b\d+|(consumer)-.+-\d+")
+_SOURCE = re.compile(
+    r"(workload|sink|offsets|through|transactions|observer|nemesis|run)|(requests)-b\d+|(consumer)-.+-\d+"
+)
 
 # What a judgement rests on and no event of the kind lacks. Positions are looked for where they are used.
 REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
@@ -293,6 +304,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "member_assignment": {"group": str, "member_id": str},
     "request": {"api": str},
     "topic": {"topic": str, "partitions": int},
+    "through": {"topic": str, "partitions": int},
     "control_read": {"state": str},
     "witness": {"state": str},
     "injected": {"fault_no": int},

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from kafka_trial.claim import ACROSS_PARTITIONS, Claim
 from kafka_trial.invariants.undecided import Undecided
 
+ON_TOPIC = "on_topic"  # an attribute: a topic that the group hands records on through
 Attributes = Mapping[str, Any]
 Weight = Literal["violation", "tolerated", "undecided", "ground"]  # ground: the cluster's fault
 Excuse = Callable[[Claim, Attributes], tuple[Weight, str]]

@@ -9,7 +9,7 @@ import numpy as np
 from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
 from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, first_covering, requested, requested_at
 from kafka_trial.invariants.delivery import uncertain_after_kill
-from kafka_trial.invariants.handlers import completions, first_handled_of_records, first_handlings
+from kafka_trial.invariants.handlers import completions, first_done, first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -18,6 +18,7 @@ from kafka_trial.invariants.kernels import (
     Ints,
     at_or_after,
     between,
+    counts,
     exactly,
     first_of,
     greatest_in,
@@ -35,11 +36,14 @@ from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
+    from kafka_trial.invariants.trial_context import TrialContext
 
 
+READ_WITHIN_NS = 2_000_000_000  # a topic handed on through is read again, unless its brokers do not answer
 UNDECIDED = {
     Undecided.UNCERTAIN_AFTER_KILL: "uncertain",
     Undecided.READ_LATE: "read_late",
+    Undecided.HANDED_ON_MEANWHILE: "handed_on_meanwhile",
 }  # because, and the column that tells of whom
 
 
@@ -49,6 +53,7 @@ UNDECIDED = {
     needs=("records", "handled", "offsets log", "commit times"),
     level="sink",
     progress_in_kafka=True,
+    on_the_way=True,
     severity=170,
     rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
     message="{committed_offset} was committed on {place} before record {offset} was processed",
@@ -61,7 +66,8 @@ def commit_ahead(batch: Batch) -> Findings:
     Offset Control). By the member's own word the order is exact; by the logs of the brokers it is so up to the time
     that lines waited to be read: the time is that of the request's arrival, else of the commit. A line that tells of a
     commit afterwards, or of its answer, tells nothing of when it was made. Legal under at-most-once, where it is the
-    point; an operator's are the operator's. In a transaction positions and outputs take effect at once: there only what
+    point; an operator's are the operator's. A record that was handed on before, into a topic that the group commits on
+    too, is not lost: it is judged there. In a transaction positions and outputs take effect at once: there only what
     was never handled counts. So do records below an earlier position, where it fell and rises again.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
@@ -93,7 +99,7 @@ def _ahead_by_lines(batch: Batch) -> Table:
 
     Looked at is what the same ownership epoch was delivered from its previous own commit on. A record that was
     completed in the same file before the commit is handled, though it may have been delivered again since; so is one
-    whose effect the sink had seen by then.
+    whose effect the sink had seen by then, or that had been handed on.
     """
     commits = _own_commits(batch)
     previous = previous_in(commits["ownership_epoch"])
@@ -122,9 +128,13 @@ def _ahead_by_lines(batch: Batch) -> Table:
 
 
 def _effect_seq(batch: Batch, delivered: Table) -> Ints:
-    """Returns before which line of its file each delivered record had its first effect; NEVER: it had none."""
-    effects = batch.of(Kind.EFFECT)
-    effects = effects.having(written_ns=batch.written_ns(effects["source"], effects["time_ns"]))
+    """Returns before which line of its file each delivered record had its first effect, or was handed on; NEVER:
+    neither."""
+    effects, handed_on = batch.of(Kind.EFFECT), batch.of(Kind.HANDED_ON)
+    effects = stacked(
+        effects.only("slice", "offset").having(written_ns=batch.written_ns(effects["source"], effects["time_ns"])),
+        handed_on.only("slice", "offset").having(written_ns=handed_on["absent_ns"]),
+    )
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["written_ns"]))
     effects = effects.take(first_of(effects["slice"], effects["offset"]))
     row = exactly(effects["slice"], effects["offset"], delivered["slice"], delivered["offset"])
@@ -184,18 +194,19 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
         commit_seq=commits["seq"],
         record_source=records["source"][row].astype(np.int64),
         record_seq=records["seq"][row],
-        done_source=picked(first_handlings(batch)["source"], done, -1),
-        done_seq=picked(first_handlings(batch)["seq"], done, -1),
+        done_source=picked(first_done(batch)["source"], done, -1),
+        done_seq=picked(first_done(batch)["seq"], done, -1),
     )
 
 
 def _rising(batch: Batch) -> Table:
     """Returns the commits that raised the position, each with the record it passed that was handled last.
 
-    Columns besides: `latest` (the record, -1: none); `ahead`; and why it cannot be decided: `uncertain` (its member may
-    have handled the record and was killed before it could say so), `read_late` (it says that it asked when the work was
-    done, and the line came a little late). With a commit in a transaction only what was never handled counts: outputs
-    take effect with it, though one log may be told of that before another.
+    One that was handed on counts as handled. Columns besides: `latest` (the record, -1: none); `ahead`; and why it
+    cannot be decided: `uncertain` (its member may have handled the record and was killed before it could say so),
+    `read_late` (it says that it asked when the work was done, and the line came a little late), `handed_on_meanwhile`.
+    With a commit in a transaction only what was never handled counts: outputs take effect with it, though one log may
+    be told of that before another.
     """
     log = commits_in_effect(batch)
     before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
@@ -214,9 +225,42 @@ def _rising(batch: Batch) -> Table:
         never & uncertain_after_kill(batch, numbers),
         late & (late_ns != NEVER) & (handled_ns <= late_ns),
     )
+    meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + READ_WITHIN_NS)
     return rising.having(
-        latest=latest, ahead=(never & ~uncertain) | (late & ~read_late), uncertain=uncertain, read_late=read_late
+        latest=latest,
+        ahead=(never & ~uncertain) | (late & ~read_late),
+        uncertain=uncertain,
+        read_late=read_late,
+        handed_on_meanwhile=meanwhile,
     )
+
+
+def _handed_on_until_ns(batch: Batch, rising: Table) -> Ints:
+    """Returns by when all records that each commit passed had been handed on for certain; NONE where none was."""
+    records = batch.records
+    until_ns = picked(first_done(batch)["handed_on_by_ns"], first_handled_of_records(batch).row, NONE)
+    passed = between(*_places(records), rising["slice"], rising["before"], rising["committed_offset"])
+    return picked(until_ns, greatest_in(until_ns, *passed), NONE)
+
+
+def nameless_hand_ons(trial_context: TrialContext) -> tuple[int, str]:
+    """Returns how many records in the group's own topics bear no id of one of the trial's, and what that leaves open:
+    each of them may be any record, but only one."""
+    through = [one for one in trial_context.through if one.nameless]
+    count = sum(one.nameless for one in through)
+    return count, Undecided.HANDED_ON_NAMELESS.format(topics=", ".join(one.topic for one in through), count=count)
+
+
+def records_ahead(batch: Batch) -> Table:
+    """Returns how many records of each slice were committed past before they were handled, or handed on; in a
+    transaction those that never were."""
+    log, records = commits_in_effect(batch), batch.records
+    covering = first_covering(batch, *_places(records))
+    said_ns = first_handled_of_records(batch).said_ns
+    inside = picked(log["in_transaction"], covering, 0) == IN_TRANSACTION
+    asked_ns = picked(requested_at(batch, log), covering, NEVER)
+    ahead = (covering >= 0) & ((said_ns == NEVER) | (~inside & (said_ns > asked_ns)))
+    return table(slice=batch.slices, ahead=counts(records["slice"][ahead], batch.size))
 
 
 def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, Ints]:

@@ -232,6 +232,15 @@ ROLLED_BACK_ROWS = Family(
         "keyed": Column("flag", "1: both records have the same key; 0: they are of one entity, and have none"),
     },
 )
+HANDED_ON_RECORDS = Family(
+    "records that the group handed on",  # in the slice that they were handed on from; time_ns: when that was read
+    (Kind.HANDED_ON,),
+    {
+        "offset": OFFSET,
+        "absent_ns": Column("place", "when its new topic was last asked and did not hold it yet; NONE: never"),
+        "outcome": Column("flag", "0; of a copy whose record a line completes where it came from, its `Outcome` + 1"),
+    },
+)
 CLAIMS = Family(
     "places that effects claim",
     (Kind.CLAIMED,),
@@ -391,7 +400,7 @@ AWAITED_ANSWERS = Family(
 FAMILIES: Final = (
     *(RECORDS, ABORTED_RECORDS, SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
-    *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS),
+    *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS),
     *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),
     *(TRANSACTION_ENDS, END_TXN_REQUESTS, AWAITED_ANSWERS),

@@ -160,9 +160,16 @@ def first_handlings(batch: Batch) -> Table:
 
 def _completed(batch: Batch) -> Table:
     """Returns the completions that count by themselves."""
-    done, settings = batch.of(Kind.PROCESSED), batch.trial_context.settings
+    done = batch.of(Kind.PROCESSED)
+    return _as_completions(done.take(_counts_by_itself(batch, done["outcome"])))
+
+
+def _counts_by_itself(batch: Batch, outcomes: Ints) -> Bools:
+    """Returns which outcomes of completions need no effect: some do not have any, and without a sink none do."""
+    settings = batch.trial_context.settings
     without_effect = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
-    return _as_completions(done.take(np.isin(done["outcome"], without_effect) | (not settings.has_sink)))
+    needless: Bools = np.isin(outcomes, without_effect) | (not settings.has_sink)
+    return needless
 
 
 def _effects(batch: Batch) -> Table:
@@ -201,16 +208,35 @@ _COMPLETION_COLUMNS = ("kind", "slice", "offset", "time_ns", "source", "seq")
 
 
 @index
-def first_handled_of_records(batch: Batch) -> SimpleNamespace:
-    """Returns, for each of `batch.records`, `time_ns` and `said_ns` of its first handling (NEVER if none), and `row` of
-    `first_handlings`."""
-    row = exactly(
-        first_handlings(batch)["slice"],
-        first_handlings(batch)["offset"],
-        batch.records["slice"],
-        batch.records["offset"],
+def first_done(batch: Batch) -> Table:
+    """Returns `first_handlings`, those included that are none: of a record that the group handed on first, into a topic
+    where it waits to be handled; and of a copy there whose record a line completes where it came from.
+
+    `said_ns` is when that topic did not hold it yet, as far as anybody had asked; `handed_on_by_ns` by when it did for
+    certain, where both are known; else NONE.
+    """
+    handed_on, first = batch.of(Kind.HANDED_ON), first_handlings(batch)
+    by_line = handed_on["outcome"] > 0
+    handed_on = handed_on.take(~by_line | _counts_by_itself(batch, handed_on["outcome"] - 1))
+    by_line, absent_ns = handed_on["outcome"] > 0, handed_on["absent_ns"]
+    handed_on = handed_on.only("slice", "offset", "time_ns", "source", "seq").having(
+        said_ns=np.where(by_line, batch.written_ns(handed_on["source"], handed_on["time_ns"]), absent_ns),
+        handed_on_by_ns=np.where(absent_ns == NONE, NONE, handed_on["time_ns"]),
     )
-    time_ns, said_ns = (picked(first_handlings(batch)[name], row, NEVER) for name in ("time_ns", "said_ns"))
+    done = stacked(first.having(handed_on_by_ns=np.full(len(first), NONE)), handed_on)
+    done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
+    at = first_of(done["slice"], done["offset"])
+    said_ns = np.minimum.reduceat(done["said_ns"], at) if len(at) else done["said_ns"]
+    return done.take(at).having(said_ns=said_ns)
+
+
+@index
+def first_handled_of_records(batch: Batch) -> SimpleNamespace:
+    """Returns, for each of `batch.records`, `time_ns` and `said_ns` of when it was handled first, or handed on (NEVER
+    if neither), and `row` of `first_done`."""
+    done = first_done(batch)
+    row = exactly(done["slice"], done["offset"], batch.records["slice"], batch.records["offset"])
+    time_ns, said_ns = (picked(done[name], row, NEVER) for name in ("time_ns", "said_ns"))
     return SimpleNamespace(row=row, time_ns=time_ns, said_ns=said_ns)
 
 

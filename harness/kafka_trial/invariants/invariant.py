@@ -57,7 +57,8 @@ class Invariant:
     `progress_in_kafka`: it is about positions in the offsets log, be they committed in transactions or, where
     `outside_transactions`, not. `progress_in_transaction`: about those alone that are.
     `summary`, `definition`, `cause` and `remedy` are its docstring's. `of_the_end`: it says what was still to do at the
-    end; nobody is blamed for that while there was time left to do it.
+    end; nobody is blamed for that while there was time left to do it. `on_the_way`: it is looked for in the topics too
+    that the group hands records on through.
     `severity`: what is told first has the smallest. `rule`: which claims it can break. `message`: one instance in a
     sentence; names in braces are attributes, or the phrases of `verdict/messages.py`. `deciding`: attributes on which
     the rule depends: of every combination examples are kept. `follows`: the anomalies it may follow from, the nearest
@@ -80,6 +81,7 @@ class Invariant:
     outside_transactions: bool = False
     progress_in_transaction: bool = False
     of_the_end: bool = False
+    on_the_way: bool = False
     share_of: tuple[str, ...] = ()
     summary: str = ""
     definition: str = ""
@@ -107,6 +109,7 @@ def invariant(
     outside_transactions: bool = False,
     progress_in_transaction: bool = False,
     of_the_end: bool = False,
+    on_the_way: bool = False,
     share_of: Sequence[str] = (),
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`: all that is known of it stands there.
@@ -132,6 +135,7 @@ def invariant(
             outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
             of_the_end=of_the_end,
+            on_the_way=on_the_way,
             share_of=tuple(share_of),
             **_told_in(judge.__doc__ or ""),
         )

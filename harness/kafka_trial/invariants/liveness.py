@@ -219,6 +219,7 @@ def _commit_slowdown(slices: Table) -> float:
     of="group",
     progress_in_kafka=True,
     of_the_end=True,
+    on_the_way=True,
     severity=200,
     rule=Rule(always),
     message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done}{before} "
@@ -260,6 +261,7 @@ def false_lag(group: Group) -> Findings:
     needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
+    on_the_way=True,
     severity=180,
     rule=Rule(always),
     message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed "
@@ -317,6 +319,7 @@ def stuck_partition(group: Group) -> Findings:
     needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
+    on_the_way=True,
     severity=210,
     rule=Rule(always),
     message="{place} had not converged within {within}, {convergence}",

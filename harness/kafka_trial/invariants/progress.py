@@ -9,7 +9,7 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.claim_rule import Rule, never, no_rogue_reader_claimed
 from kafka_trial.invariants.clients import incarnation_at, incarnation_of, members_of
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
-from kafka_trial.invariants.handlers import first_handled_of_records, first_handlings
+from kafka_trial.invariants.handlers import first_done, first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -91,7 +91,7 @@ def uncommitted_progress(batch: Batch) -> Findings:
             lasted_ms=(covered_ns[found] - ready_ns[found]) // 1_000_000,
         ),
         [
-            (first_handlings(batch)["source"][handled], first_handlings(batch)["seq"][handled]),
+            (first_done(batch)["source"][handled], first_done(batch)["seq"][handled]),
             (commits_in_effect(batch)["source"][commit], commits_in_effect(batch)["seq"][commit]),
         ],
         [(Undecided.DELAYED, records["slice"][rows[delayed]])],
@@ -126,7 +126,7 @@ def _ready_ns(batch: Batch) -> Ints:
     """Returns since when each record and all before it had been handled; NEVER where one of them never was, or nobody
     knows when, for it was told out of a buffer."""
     first = first_handled_of_records(batch)
-    untold = batch.vague(picked(first_handlings(batch)["source"], first.row, -1))
+    untold = batch.vague(picked(first_done(batch)["source"], first.row, -1))
     slices, handled_ns = batch.records["slice"], np.where(untold, NEVER, first.time_ns)
     return handled_ns[running_max(slices, handled_ns)] if len(slices) else handled_ns
 

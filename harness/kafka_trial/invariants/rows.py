@@ -55,6 +55,7 @@ class Kind(IntEnum):
     ROLLED_BACK = 34
     MOVED = 35
     AWAITED = 36
+    HANDED_ON = 37
     FAILED = 55
 
 

@@ -23,6 +23,7 @@ from kafka_trial.invariants.kernels import (
     Array,
     Bools,
     at_or_before,
+    exactly,
     first_of,
     joined,
     max_before,
@@ -249,7 +250,9 @@ def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:
     )
     begun = picked(held["begun_at"], row, NONE)
     told = (begun == NONE) & (picked(held["proof_source"], row, -1) == picked(held["source"], row, -2))
-    only = told & (picked(previous_in(member), row, 0) < 0)
+    handed_on = batch.of(Kind.HANDED_ON).sorted_by("slice", "offset")  # it may come to whoever reads the other topic
+    here = exactly(handed_on["slice"], handed_on["offset"], again["slice"], again["offset"]) < 0
+    only = told & here & (picked(previous_in(member), row, 0) < 0)
     return picked(numbers, row, -1), only | ((begun != NONE) & (begun <= again["offset"]))
 
 

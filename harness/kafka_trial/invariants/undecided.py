@@ -75,6 +75,14 @@ class Undecided(StrEnum):
     )
     UNKNOWN_TIMEOUT = "no witness saw the timeout of an open transaction"
     END_UNDER_FAULT = "a fault was in force when the coordinator had to end a transaction"
+    HANDED_ON_MEANWHILE = (
+        "the record was handed on before or after its commit: the witness could not read the topic it went to just then"
+    )
+    HANDED_ON_NAMELESS = (
+        "the group commits on {topics} too, and {count} records there bear no id of a record of the trial: these may "
+        "have been handed on there before they were committed past (pass the header kt-id on, or say under [identity] "
+        "where the id is)"
+    )
     # What nobody measured.
     UNSAMPLED = "a member's memory was never sampled"
     SIGKILL_AMBIGUOUS = "more members went by signal 9 than the kernel killed"

@@ -41,6 +41,7 @@ from kafka_trial.invariants.trial_context import (
     Peak,
     PrintedLines,
     Settings,
+    TopicOnTheWay,
     TrialContext,
     Window,
 )
@@ -50,7 +51,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 19
+CACHE_SCHEMA = 20
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
@@ -227,6 +228,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
+            "through": tuple(TopicOnTheWay(**one) for one in plain["through"]),
             "printed": tuple(PrintedLines(**one) for one in plain["printed"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "cpu_waits": tuple(CpuWait(**wait) for wait in plain["cpu_waits"]),

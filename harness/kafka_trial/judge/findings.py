@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.commits_ahead import records_ahead
 from kafka_trial.invariants.head_of_line import IDLE_WAITS, LAGS, OWNERSHIP_SPANS, idle_waits, lags, ownership_spans
 from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
 from kafka_trial.invariants.moved_keys import MOVES, moves
@@ -26,7 +27,7 @@ from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
 
-# `what` is anomaly, count, undecided, crashed, summary, coverage, series or one of GATHERED; `body` is JSON.
+# `what` is anomaly, count, undecided, crashed, ahead, summary, coverage, series or one of GATHERED; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])
 SLICE_ROWS_MAX = 50_000_000  # a slice must fit into one call: about 5 GB of columns
 Row = tuple[int, str, str, bytes]
@@ -60,6 +61,8 @@ def batch_of(rows: pa.Table, trial_context: TrialContext) -> Batch:
 def _found(batch: Batch, only: str | None) -> Iterator[Row]:
     for invariant in [one for one in list_invariants() if one.of == "slice" and only in (None, one.name)]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
+    if any(one.nameless for one in batch.trial_context.through):
+        yield from _guarded("commit-ahead", lambda: _rows("ahead", "commit-ahead", records_ahead(batch)))
     yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
     for what, (name, _, made) in GATHERED.items():
         yield from _guarded(name, lambda what=what, made=made: _columns(what, "liveness", made(batch)))  # type: ignore[misc]

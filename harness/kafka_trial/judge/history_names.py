@@ -8,6 +8,7 @@ topic's name (or id) and the partition.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import Array
 from kafka_trial.invariants.rows import NOWHERE
+from kafka_trial.invariants.table import Table
 from kafka_trial.judge.columns import Columns
 
 
@@ -28,6 +30,8 @@ class HistoryNames:
     topic: str | None = None
     group: str | None = None
     topics_by_id: dict[str, str] = field(default_factory=dict)
+    through: dict[str, Counter[str]] = field(default_factory=dict)  # the topics handed on through, and what is there
+    copies: Table | None = None  # the records there, by where they came from in the trial's topic
     slices: dict[tuple[str, int], int] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
     members: dict[str, int] = field(default_factory=dict)
@@ -65,7 +69,8 @@ class HistoryNames:
         if self.group is None:
             return np.ones(len(columns), np.bool_)
         ours: Array = columns.codes("group", {self.group: 1}) == 1
-        return ours | columns.absent("group")
+        through = columns.codes("topic", dict.fromkeys(self.through, 1)) == 1  # other groups of the consumer may commit
+        return ours | through | columns.absent("group")
 
 
 ELSEWHERE = -2  # a place that is none of this trial's
@@ -95,6 +100,6 @@ def _number(names: HistoryNames, topics: Sequence[str], pair: int) -> int:
     if pair < 0:
         return -1
     topic, partition = topics[pair >> 31], pair & (2**31 - 1)
-    if names.topic is not None and topic != names.topic:
+    if names.topic is not None and topic != names.topic and topic not in names.through:
         return ELSEWHERE
     return names.slice_of(topic, partition)

@@ -46,6 +46,7 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.group_answers import take_group_answers
+from kafka_trial.judge.handed_on import HandedOn
 from kafka_trial.judge.history_defects import HistoryDefects
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
 from kafka_trial.judge.line_index import LineIndexBuilder
@@ -93,7 +94,7 @@ POSITIONED = (
 )
 # The run and the observer name the group, the topic and its id; what was sent, or aborted, is known before what was
 # made of it.
-FIRST_FILES = ("run", "observer", "transactions", "workload")
+FIRST_FILES = ("run", "observer", "transactions", "workload", "through")
 
 
 def read_history(
@@ -156,6 +157,7 @@ class FileReader:
         self._fetches = Fetches(builder)
         self._taken = TakenCommits()
         self._row_states = RowStates(known)
+        self._handed_on = HandedOn(builder, known, ids)
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
@@ -165,6 +167,7 @@ class FileReader:
         self.builder.connections.take(self.source, columns)
         self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.incarnations)
         self._assignment_records.take(columns)
+        self._handed_on.take(columns)
         self.builder.rows_told |= self._row_states.take(columns)
         time_ns = self._times(columns)
         own_ns, since_ns = self._own_times.take(columns, time_ns)
@@ -190,7 +193,7 @@ class FileReader:
         assignments = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
         rolled_back = self._row_states.rolled_back()
         states = [made_rows(ROLLED_BACK_ROWS, self.source, **rolled_back)] if rolled_back else []
-        return pa.concat_tables([assignments, *states, self._named.moved()])
+        return pa.concat_tables([assignments, *states, self._named.moved(), *self._handed_on.rows(self.source)])
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
@@ -281,7 +284,8 @@ class FileReader:
 
     def _by_lines(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns the rows that a member's lines make beside their own."""
-        return [*self._sent_later(columns, time_ns), *self._unreadable(columns, time_ns)]
+        handed_on = self._handed_on.completed(columns, self.source, time_ns)
+        return [*self._sent_later(columns, time_ns), *self._unreadable(columns, time_ns), *handed_on]
 
     def _unreadable(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns a row for each bad line that names its record."""

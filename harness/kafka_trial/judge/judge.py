@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.invariant import Findings, Invariant, instances, list_invariants
+from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
+from kafka_trial.invariants.commits_ahead import nameless_hand_ons
+from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.summaries import SUMMARY
@@ -114,7 +115,7 @@ def judgement_of(
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
-        if row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE:
+        if _is_wanted(row, trial_context):
             parts[row["what"]].append(row)
     coverage = _coverage(parts["coverage"], trial_context)
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
@@ -133,6 +134,7 @@ def judgement_of(
     if group.why_end_undecided is not None:
         gathered.leave_undecided([one.name for one in list_invariants() if one.of_the_end], group.why_end_undecided)
     gathered.leave_undecided_what_lines_may_have_said()
+    gathered.leave_undecided_what_may_be_handed_on(sum(orjson.loads(row["body"])["ahead"] for row in parts["ahead"]))
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -145,6 +147,17 @@ def judgement_of(
         bounds_in_words=group.drain_bound.words,
         slices=group.slices,
     )
+
+
+def _is_wanted(row: Mapping[str, Any], trial_context: TrialContext) -> bool:
+    """Whether what was found in a slice counts: there is no partition in what lies nowhere, and of a topic on the way
+    only what is lost or stands still there."""
+    if row["slice"] < 0:
+        return True
+    if trial_context.on_the_way(row["slice"]):
+        found = find_invariant(row["name"])
+        return row["what"] in ("summary", "crashed") or (found is not None and found.on_the_way)
+    return row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE
 
 
 class _Gathered:
@@ -160,8 +173,10 @@ class _Gathered:
             body = orjson.loads(row["body"])
             topic, number = places[row["slice"]]
             partition = None if number == NOWHERE else number
-            events = tuple(body["events"])
-            self._anomalies[row["name"]].append(Anomaly(row["name"], topic, partition, body["attributes"], events))
+            attributes = body["attributes"] | self._where(row["slice"])
+            self._anomalies[row["name"]].append(
+                Anomaly(row["name"], topic, partition, attributes, tuple(body["events"]))
+            )
         for row in parts["count"]:
             self._counts[row["name"]] += int(row["body"])
         for row in parts["undecided"]:
@@ -172,10 +187,16 @@ class _Gathered:
         """Adds what was found in the summaries of all slices."""
         for number, attributes, events in instances(findings, self._trial_context.sources):
             topic, partition = self._trial_context.slices[number] if number >= 0 else (None, None)  # -1: the group
-            self._anomalies[name].append(Anomaly(name, topic, partition, attributes, tuple(events)))
+            told = attributes | self._where(number)
+            self._anomalies[name].append(Anomaly(name, topic, partition, told, tuple(events)))
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
+
+    def _where(self, number: int) -> dict[str, str]:
+        """Returns the topic, where it is not the trial's own, as an attribute."""
+        on_the_way = number >= 0 and self._trial_context.on_the_way(number)
+        return {ON_TOPIC: self._trial_context.slices[number][0]} if on_the_way else {}
 
     def leave_undecided(self, names: Iterable[str], reason: str) -> None:
         """Makes everything found under these names cases that could not be decided."""
@@ -193,6 +214,13 @@ class _Gathered:
             self._anomalies[name] = certain
             self._counts[name] -= gone
             self._undecided[name][reason] += gone
+
+    def leave_undecided_what_may_be_handed_on(self, ahead: int) -> None:
+        """Makes commits ahead, and what was skipped, cases that could not be decided, where as many records lie in
+        topics of the group and bear no id: each of those may have been any one's, but only one's."""
+        count, reason = nameless_hand_ons(self._trial_context)
+        if 0 < ahead <= count:
+            self.leave_undecided(["commit-ahead", "skipped"], reason)
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""

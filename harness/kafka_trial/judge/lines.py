@@ -93,6 +93,7 @@ EVENTS = pa.schema(
         ("error", pa.int64()),
         ("timeout_ms", pa.int64()),
         ("row", pa.int64()),
+        ("count", pa.int64()),
     ]
 )
 _NO_NUMBER = re.compile(rb"[:,\[]\s*-?(NaN|Inf)")  # Arrow takes them for numbers, JSON has none such

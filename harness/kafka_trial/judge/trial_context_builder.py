@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka_trial.history.event import lacking
 from kafka_trial.invariants.group_presence import membership_of
-from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TopicOnTheWay, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
@@ -114,6 +114,7 @@ class TrialContextBuilder(HistoryNames):
             **self.transactions.trial_context(),
             lost_events=self.bad_lines.lost_events(),
             printed=self.bad_lines.printed(),
+            through=tuple(TopicOnTheWay(topic, **found) for topic, found in self.through.items()),
             sink_seen=self.sink_seen,
             rows_told=self.rows_told,
             bodies_compared=self.bodies_compared,
@@ -231,6 +232,12 @@ def _topic(builder: TrialContextBuilder, source: int, body: Body) -> None:
         builder.compacted = True
 
 
+def _through(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.through.setdefault(body["topic"], Counter())
+    if isinstance(body.get("topic_id"), str):
+        builder.topics_by_id[body["topic_id"]] = body["topic"]
+
+
 def _leader(builder: TrialContextBuilder, source: int, body: Body) -> None:
     replicas = body.get("replicas")
     if isinstance(replicas, list):
@@ -309,6 +316,7 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "audit": _audit,
     "end": _end,
     "topic": _topic,
+    "through": _through,
     "leader": _leader,
     "control_read": _control_read,
     "witness": _witness,

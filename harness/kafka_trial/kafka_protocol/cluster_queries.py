@@ -51,10 +51,10 @@ class Metadata:
     refused: Mapping[str, int]
 
 
-def metadata(connection: Connection, topics: Sequence[str]) -> Metadata:
-    """Returns the brokers and the given topics (Metadata v10)."""
-    body = compact_count(len(topics))
-    body += b"".join(_NO_TOPIC_ID_BYTES + compact(name) + b"\0" for name in topics)
+def metadata(connection: Connection, topics: Sequence[str] | None) -> Metadata:
+    """Returns the brokers and the given topics, or (None) all topics (Metadata v10)."""
+    body = b"\0" if topics is None else compact_count(len(topics))
+    body += b"".join(_NO_TOPIC_ID_BYTES + compact(name) + b"\0" for name in topics or ())
     body += b"\0\0\0\0"  # no automatic creation; no authorised operations, of cluster and topic; no tags
     return connection.ask((3, 10), body, _metadata, flexible=True)
 

@@ -89,6 +89,12 @@ def _in_the_log(event: Event) -> str:
     return f"the log holds record {bounded(event.id, most=40)} at offset {event.offset}"
 
 
+def _handed_on(event: Event) -> str:
+    record = "a record without an id" if event.id is None else f"record {bounded(event.id, most=40)}"
+    where = f"partition {event.partition} of {bounded(event.topic, most=80)}, at offset {event.offset}"
+    return f"the group handed on {record} to {where}"
+
+
 def _partitions(event: Event) -> str:
     return f"{event.kind} partitions {_listed(entry.get('partition') for entry in _entries(event))}"
 
@@ -199,6 +205,7 @@ TELLERS: dict[str, Callable[[Event], str]] = {
     "delivered": _record,
     "processed": _record,
     "effect": _record,
+    "handed_on": _handed_on,
     "assigned": _partitions,
     "revoked": _partitions,
     "lost": _partitions,

@@ -18,6 +18,7 @@ import orjson
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.claim_rule import ON_TOPIC
 from kafka_trial.judge.cache import line_index
 from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
@@ -264,7 +265,10 @@ def _wanted(line: Mapping[str, Any]) -> Wanted:
 
 
 def _where(line: Mapping[str, Any]) -> str:
-    return f"partition {line['partition']}" if line.get("partition") is not None else "the group"
+    if line.get("partition") is None:
+        return "the group"
+    on_the_way = ON_TOPIC in (line.get("attributes") or ())
+    return f"partition {line['partition']}" + (f" of {bounded(line.get('topic'))}" if on_the_way else "")
 
 
 def _phases(folder: RunFolder) -> tuple[tuple[str, float], ...]:

@@ -35,7 +35,7 @@ from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.witness.witness import SinkRead, Witness, snapshot_all, start_witnesses
+from kafka_trial.witness.witness import OnTheWayRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
@@ -73,6 +73,7 @@ class TrialEnvironment:
     stack: ExitStack
     payload: PayloadFiles = OURS
     output: SinkRead | None = None
+    through: OnTheWayRead | None = None
     postgres: PostgresServer | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
@@ -170,6 +171,7 @@ class TrialEnvironment:
             lanes=self.lanes,
             transactions=self._transactions,
             sink=self.output,
+            through=self.through,
         )
         for witness in self.witnesses:
             witness.ready(within_s=30)

@@ -35,6 +35,7 @@ from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 NEVER = 2**63 - 1
+Way = tuple[str, int]  # a partition of a topic that the group hands records on through
 
 
 @dataclass
@@ -60,13 +61,19 @@ class Progress:
     commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
     log_starts: list[tuple[int, int, int]] = field(default_factory=list)  # when seen, partition, position
     started_ns: dict[str, int] = field(default_factory=dict)  # of each member that runs: its process
+    handed_on: list[tuple[int, Way, int]] = field(default_factory=list)  # when read, where, the position after it
+    commits_through: list[tuple[int, Way, int]] = field(default_factory=list)
+    ways: set[str] = field(default_factory=set)  # the topics that the group commits on
 
     def __post_init__(self) -> None:
         history = self.folder.history
         self.moves = MovementWatch(self.topic)
         self._followers = [
             Follower(history, pattern)
-            for pattern in ("observer.jsonl", "offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
+            for pattern in (
+                *("observer.jsonl", "offsets.jsonl", "through.jsonl"),
+                *("consumer-*.jsonl", "sink.jsonl", "workload.jsonl"),
+            )
             if self.by_sends or self.by_effects or pattern != "workload.jsonl"
         ]
 
@@ -118,13 +125,24 @@ class Progress:
         return records - sum(len(self._offsets(part, 0, expired[part]) - done[part]) for part in ends)
 
     def lag(self, ends: Mapping[int, int]) -> int:
-        """Returns how many positions the commits are behind `ends` (position after the last record), all partitions."""
+        """Returns how many positions the commits are behind `ends` (position after the last record), all partitions;
+        those of the topics that the group hands records on through besides."""
         expired = self.expired()
-        return sum(max(0, end - self._covered(partition, expired)) for partition, end in ends.items())
+        behind = sum(max(0, end - self._covered(partition, expired)) for partition, end in ends.items())
+        return behind + self.lag_through()
 
     def _covered(self, partition: int, expired: Mapping[int, int]) -> int:
         """Returns up to where a partition is committed, or gone."""
         return max(self.committed.get(partition, 0), expired[partition])
+
+    def lag_through(self, at_ns: int = NEVER) -> int:
+        """Returns how many positions the commits were behind the records that had been handed on by then."""
+        committed = {place: position for told_ns, place, position in self.commits_through if told_ns <= at_ns}
+        ends: dict[Way, int] = {}
+        for told_ns, place, end in self.handed_on:  # of transactions in the order in which they ended
+            if told_ns <= at_ns and place[0] in self.ways:
+                ends[place] = max(end, ends.get(place, 0))
+        return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
     def unhandled(self, ends: Mapping[int, int]) -> int:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
@@ -140,8 +158,8 @@ class Progress:
         counts too.
         """
         done, expired = self.handled_offsets(at_ns), self.expired()
+        left = self.lag_through(at_ns) if by_commits else 0
         committed = {partition: position for written_ns, partition, position in self.commits if written_ns <= at_ns}
-        left = 0
         for partition, end in ends.items():
             first = expired[partition]
             uncommitted = max(0, end - max(first, committed.get(partition, 0))) if by_commits else 0
@@ -150,9 +168,9 @@ class Progress:
         return left
 
     def is_left(self, ends: Mapping[int, int]) -> bool:
-        """Whether any record below `ends` is neither handled nor committed past."""
+        """Whether any record below `ends` is neither handled nor committed past, there or where it was handed on."""
         done, expired = self.handled_offsets(), self.expired()
-        return any(
+        return self.lag_through() > 0 or any(
             self._offsets(partition, self._covered(partition, expired), end) - done[partition]
             for partition, end in ends.items()
         )
@@ -196,6 +214,7 @@ class Progress:
         elif event.kind == "exited" and event.member is not None:
             self.started_ns.pop(event.member, None)
         if event.topic != self.topic or event.partition is None:
+            self._take_elsewhere(event)
             return
         if event.kind == "send" and event.outcome == "ok":
             self._take_acknowledged(event.id, event.partition, event.offset)
@@ -210,6 +229,17 @@ class Progress:
             self.handled_ns[place] = min(event.time_ns, self.handled_ns.get(place, NEVER))
             if self.by_effects and event.outcome in self.no_effect:
                 self.without_effect.add(place)
+
+    def _take_elsewhere(self, event: Event) -> None:
+        if event.kind == "through":
+            self.ways.add(str(event.topic))
+        if event.topic is None or event.partition is None:
+            return
+        place = event.topic, event.partition
+        if event.kind == "handed_on" and event.offset is not None:
+            self.handed_on.append((event.time_ns, place, event.offset + 1))
+        elif event.kind == "committed" and event.committed_offset is not None:
+            self.commits_through.append((written_ns(event), place, event.committed_offset))
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:

@@ -28,7 +28,7 @@ from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_ser
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
 from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch, merged_text
-from kafka_trial.consumers.process import LaunchContext, process_group, sink_topic
+from kafka_trial.consumers.process import LaunchContext, dead_letter_topic, process_group, sink_topic, topics_on_the_way
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.containers.network import require_image
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -49,7 +49,7 @@ from kafka_trial.trial.progress import GroupWatch, Progress
 from kafka_trial.trial.provenance import provenance
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
-from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
+from kafka_trial.witness.witness import OnTheWayRead, SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
 
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
@@ -98,7 +98,9 @@ def _opened(
     thread_group.start("clock", sample_clock, run, thread_group.stop)
     topic = _create_topic(trial_spec.scenario, cluster, admin, f"kt-{secrets.token_hex(4)}")
     stack.callback(_delete_topic, cluster, admin, topic)
+    before = frozenset(admin.topics())
     group_name = _group_name(rng, cluster, admin, lanes, apart=trial_spec.plan.breaks_brokers)
+    stack.callback(_delete_topics_made, cluster, admin, (group_name, topic), before)
     run.record("topic_named", topic=topic)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     host = cluster.container_network.gateway if cluster.container_network else LOOPBACK
@@ -121,6 +123,14 @@ def _opened(
         _sink_table(trial_spec, postgres)
         if postgres
         else _sink_topic(stack, trial_spec, cluster, admin, launch_context)
+    )
+    identity = trial_spec.consumer.identity
+    dead_letters = dead_letter_topic(trial_spec.consumer, launch_context)
+    through = OnTheWayRead(
+        topics_on_the_way(trial_spec.consumer, launch_context),
+        (dead_letters,) if dead_letters else (),
+        identity.header or ID_HEADER,
+        identity.json_path or ID_FIELD,
     )
     group = stack.enter_context(
         process_group(
@@ -169,6 +179,7 @@ def _opened(
         stack=stack,
         payload=payload,
         output=output,
+        through=through,
         postgres=postgres,
     )
     return environment
@@ -304,6 +315,16 @@ def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
     if not cluster.ruined:
         with suppress(UnjudgeableError):
             admin.delete_topic(topic)
+
+
+def _delete_topics_made(cluster: Cluster, admin: Admin, prefixes: tuple[str, ...], before: frozenset[str]) -> None:
+    """Deletes what the consumer made for itself and named after its group or the trial's topic: both names are the
+    trial's own, and nobody else's topic begins with them."""
+    if not cluster.ruined:
+        with suppress(UnjudgeableError):
+            for topic in sorted(frozenset(admin.topics()) - before):
+                if topic.startswith(prefixes):
+                    _delete_topic(cluster, admin, topic)
 
 
 def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:

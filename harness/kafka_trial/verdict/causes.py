@@ -1,5 +1,5 @@
-"""Causes that the history tells: what had become of the records that were skipped, and which commits came with a
-rebalance. Notes of a verdict: they decide nothing.
+"""Causes that the history tells: what had become of the records that were skipped, which commits came with a
+rebalance, and which records lost their order because they got another key. Notes of a verdict: they decide nothing.
 
 Read from the events themselves once the judge has found something: the sink's of refused effects, which no rule needs
 else, the members' lines, and the brokers' request logs. Where these do not tell, nothing is said.
@@ -36,7 +36,7 @@ Place = tuple[str, int, int]  # topic, partition, offset
 
 def causes_of(folder: RunFolder, findings: Mapping[str, Finding]) -> tuple[str, ...]:
     """Returns a sentence for each of these anomalies of which the history tells more than the judge says."""
-    told = {"skipped": _skipped, "commit-ahead": _commit_ahead}
+    told = {"skipped": _skipped, "commit-ahead": _commit_ahead, "reordered-key": _reordered}
     found = [(cause, findings[name]) for name, cause in told.items() if name in findings and findings[name].instances]
     return tuple(sentence for cause, finding in found if (sentence := cause(folder, finding)))
 
@@ -68,6 +68,39 @@ def _commit_ahead(folder: RunFolder, finding: Finding) -> str:
         f"of {many}, {sum(answers)} came with a rebalance: they were committed after their member had been told of it, "
         "and before it had joined again"
     )
+
+
+def _reordered(folder: RunFolder, finding: Finding) -> str:
+    """Tells of those that were handed on to another partition than the later record that was handled before them."""
+    went = _handed_on(folder)
+    pairs = [(_at(one, "offset"), _at(one, "later_offset")) for one in finding.instances] if went else []
+    ids = _ids(folder, {place for pair in pairs for place in pair if place}) if pairs else {}
+    ways = [tuple(went.get(ids.get(place, "")) for place in pair if place) for pair in pairs]
+    parted = [pair for pair in ways if len({*pair} - {None}) == 2]
+    if not parted:
+        return ""
+    topics = ", ".join(sorted({place[0] for pair in parted for place in pair if place}))
+    many = _so_many(finding, "record", "handled after a later one")
+    return (
+        f"of {many}, {_told(len(parted), f'were handed on to another partition of {topics} than that one')}: re-keying "
+        "on the way parts records of one key, or partition, and order holds within a partition only"
+    )
+
+
+def _handed_on(folder: RunFolder) -> dict[str, tuple[str, int]]:
+    """Returns to which topic and partition each id was handed on first."""
+    went: dict[str, tuple[str, int]] = {}
+    for event in map(_read, _lines(folder.history / "through.jsonl")):
+        if event.get("kind") == "handed_on" and (place := _partition(event)):
+            went.setdefault(str(event.get("id")), place)
+    return went
+
+
+def _ids(folder: RunFolder, wanted: Collection[Place]) -> dict[Place, str]:
+    """Returns the ids of records, by the control read."""
+    told = map(_read, _lines(folder.history / "observer.jsonl"))
+    records = ((_place(event, "offset"), event) for event in told if event.get("kind") == "record")
+    return {place: str(event.get("id")) for place, event in records if place is not None and place in wanted}
 
 
 def _told(count: int, words: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.absences import hits_nobody
+from kafka_trial.invariants.claim_rule import ON_TOPIC
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.bad_lines import lost_events_in_words
@@ -89,7 +90,8 @@ def collect(
 def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[int]:
     """Returns the partitions on which an anomaly was found."""
     found = judgement.findings[anomaly].instances if anomaly in judgement.findings else ()
-    return frozenset(one.partition for one in found if one.partition is not None)
+    own = (one for one in found if ON_TOPIC not in one.attributes)
+    return frozenset(one.partition for one in own if one.partition is not None)
 
 
 def _with_added(scope: Scope, seen: int) -> Scope:
@@ -136,6 +138,7 @@ def notes_of(judgement: Judgement) -> list[str]:
     """Returns what is worth knowing about a judgement, as sentences."""
     return [
         *_contradictions(judgement.trial_context),
+        *_handed_on(judgement.trial_context),
         *_drained(judgement),
         *_fresh(judgement),
         *_expired_while_away(judgement),
@@ -154,6 +157,13 @@ def _contradictions(trial_context: TrialContext) -> Iterator[str]:
         if name in settings.declared and requested is not None and requested != declared:
             told_s = f"the brokers were told {_shown(requested)}, which counts"
             yield f"consumer.toml declares [kafka] {name} = {_shown(declared)}; {told_s}"
+
+
+def _handed_on(trial_context: TrialContext) -> Iterator[str]:
+    """Yields how many records were handed on, through which topic, and how many there bear no id."""
+    for one in trial_context.through:
+        nameless = f"; {one.nameless:,} there bear no id of one of the trial's" if one.nameless else ""
+        yield f"{one.records:,} records were handed on through {plain(one.topic)}{nameless}"
 
 
 def _drained(judgement: Judgement) -> Iterator[str]:
@@ -185,7 +195,8 @@ def _fresh(judgement: Judgement) -> Iterator[str]:
     if slices is None or trial_context.drain_ns is None or not trial_context.windows:
         return
     pairs = zip(slices["slice"].tolist(), slices["fresh"].tolist(), strict=True)
-    few = {trial_context.slices[slice_][1]: count for slice_, count in pairs if count < FRESH_MIN}
+    own = ((slice_, count) for slice_, count in pairs if not trial_context.on_the_way(slice_))
+    few = {trial_context.slices[slice_][1]: count for slice_, count in own if count < FRESH_MIN}
     few = {partition: count for partition, count in few.items() if partition != NOWHERE}
     if few:
         named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))

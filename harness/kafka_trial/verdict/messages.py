@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
 from kafka_trial.invariants.invariant import find_invariant
 from kafka_trial.kafka_protocol.primitives import error_name
 
@@ -39,6 +39,7 @@ def message(anomaly: str, instance: Anomaly) -> str:
     """Returns one instance in a sentence: record, partition, members, positions; of an audit also when and by whom."""
     attributes = instance.attributes
     place = "the group" if instance.partition is None else f"partition {instance.partition}"
+    place += f" of {plain(attributes[ON_TOPIC])}" if ON_TOPIC in attributes else ""
     told = _Told({name: _printable(value) for name, value in attributes.items()}, place=place)
     told |= _phrases(attributes)
     known = find_invariant(anomaly)

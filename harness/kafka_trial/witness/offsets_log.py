@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.recorder import EventWriter, Recorder
 from kafka_trial.kafka_protocol import offsets_records
 from kafka_trial.kafka_protocol.batches import ABORT, Batch, ended, records
-from kafka_trial.kafka_protocol.connection import Brokers
+from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.offsets_decoder import decode_assignment, decode_key, decode_value
 from kafka_trial.kafka_protocol.offsets_records import (
     OFFSETS_TOPIC,
@@ -38,20 +39,34 @@ from kafka_trial.kafka_protocol.offsets_records import (
     group_partition,
 )
 from kafka_trial.kafka_protocol.primitives import DecodeError
+from kafka_trial.witness.handed_on import FollowingOn, HandOns, Identity
 from kafka_trial.witness.rpc_server import serve
-from kafka_trial.witness.tail import Following, open_tails
+from kafka_trial.witness.tail import open_tails
 
 SOURCE: Final = "offsets"
 
 
 class LogReader:
-    """Turns the batches of one partition into events of the groups it follows; no cluster."""
+    """Turns the batches of one partition into events of the groups it follows; no cluster.
 
-    def __init__(self, partition: int, groups: Sequence[str], recorder: EventWriter) -> None:
+    `through`: topics of which every group's commits count. `on_event` is told each event too.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        groups: Sequence[str],
+        recorder: EventWriter,
+        *,
+        through: Sequence[str] = (),
+        on_event: Callable[[str, Fields], None] = lambda kind, fields: None,
+    ) -> None:
         self.partition = partition
         self.undecodable = 0
         self._groups = frozenset(groups)
-        self._texts = [group.encode() for group in groups]
+        self._through = frozenset(through)
+        self._on_event = on_event
+        self._texts = [name.encode() for name in (*groups, *through)]
         self._recorder = recorder
         self._pending: dict[int, list[dict[str, Any]]] = {}
         self._epochs: dict[int, int] = {}  # of the producers whose transactions are pending
@@ -87,7 +102,7 @@ class LogReader:
         place = Place(self.partition, offset, time_ms, producer_id)
         try:
             about = decode_key(key)
-            if about.group is not None and about.group not in self._groups:
+            if about.group is not None and about.group not in self._groups and about.topic not in self._through:
                 return
             told = event_of(about, value, place)
         except DecodeError as error:
@@ -96,6 +111,7 @@ class LogReader:
         if told is not None:
             kind, fields = told
             self._recorder.record(kind, **fields)
+            self._on_event(kind, fields)
             if kind == "committed" and producer_id is not None:
                 self._pending.setdefault(producer_id, []).append(fields)
                 self._epochs[producer_id] = batch.producer_epoch
@@ -124,12 +140,16 @@ PLACE_FIELDS = ("log_partition", "log_offset", "source_wall_ns")
 ABORTED_FIELDS = ("group", "topic", "partition", "committed_offset", "log_partition", "log_offset")
 
 
-def readers(groups: Sequence[str], recorder: Recorder, *, partitions: int) -> list[LogReader]:
-    """Returns a reader for each partition of the offsets log that holds one of the groups."""
-    by_partition: dict[int, list[str]] = {}
+def readers(groups: Sequence[str], recorder: Recorder, hand_ons: HandOns, *, partitions: int) -> list[LogReader]:
+    """Returns a reader for each partition of the offsets log that holds one of the groups; for all of them where topics
+    are declared through which records are handed on: other groups may commit on those."""
+    by_partition: dict[int, list[str]] = {number: [] for number in range(partitions) if hand_ons.declared}
     for group in groups:
         by_partition.setdefault(group_partition(group, partitions=partitions), []).append(group)
-    return [LogReader(number, names, recorder) for number, names in by_partition.items()]
+    return [
+        LogReader(number, names, recorder, through=hand_ons.declared, on_event=hand_ons.see)
+        for number, names in by_partition.items()
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -138,14 +158,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bootstrap", required=True, help="the OBSERVER listeners, host:port,…")
     parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
     parser.add_argument("--group", action="append", required=True, help="a group of the trial (repeatable)")
+    parser.add_argument("--topic", action="append", required=True, help="the trial's, or of its output (repeatable)")
+    parser.add_argument("--through", action="append", default=[], help="a topic that records are handed on through")
+    parser.add_argument("--header", default=ID_HEADER, help="the header with a record's id")
+    parser.add_argument("--field", default=ID_FIELD, help="the JSON path to it in a value, as in $.a[0].b")
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
-        recorder = stack.enter_context(Recorder(options.history, SOURCE))
+        recorders = [stack.enter_context(Recorder(options.history, SOURCE))]
         brokers = stack.enter_context(Brokers(options.bootstrap))
-        tails = open_tails(
-            brokers, OFFSETS_TOPIC, lambda partitions: readers(options.group, recorder, partitions=partitions)
+        identity = Identity(options.header, options.field)
+        hand_ons = HandOns(
+            brokers, options.history, recorders, known=options.topic, declared=options.through, identity=identity
         )
-        return serve(Following(tails), [recorder])
+        stack.callback(hand_ons.close)
+        tails = open_tails(
+            brokers,
+            OFFSETS_TOPIC,
+            lambda partitions: readers(options.group, recorders[0], hand_ons, partitions=partitions),
+        )
+        with suppress(NoAnswerError):  # asked again when a topic is found
+            hand_ons.look()
+        return serve(FollowingOn(tails, hand_ons), recorders)
 
 
 Fields = dict[str, Any]

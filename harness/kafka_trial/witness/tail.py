@@ -7,6 +7,7 @@ a tail brings whole batches in their order, and knows at the snapshot whether it
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -23,6 +24,7 @@ OFFSET_OUT_OF_RANGE: Final = 1
 FETCH_WAIT_MS: Final = 100
 RETRY_S: Final = 0.1
 FOUND_WITHIN_S: Final = 30.0
+ENDS_MAX: Final = 64
 
 
 class Reading(Protocol):
@@ -64,11 +66,14 @@ class Tail:
     high_watermark: int = -1
     failure: str | None = field(default=None)
     may_expire: bool = False
+    _ends: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=ENDS_MAX))  # and when asked for
 
     def step(self, *, wait_ms: int) -> None:
         """Fetches once; a failure makes it look for the leader again and is told at the snapshot, if it lasts."""
+        asked_ns = time.monotonic_ns()
         try:
             self._take(self.brokers.broker(self.leader, self._fetch(wait_ms)))
+            self._ends.append((self.high_watermark, asked_ns))
             self.failure = None
         except NoAnswerError as error:
             if error.code == OFFSET_OUT_OF_RANGE:
@@ -76,6 +81,10 @@ class Tail:
             self.failure = str(error)
             self._find_leader()
             pause(RETRY_S)
+
+    def absent_ns(self, offset: int) -> int | None:
+        """Returns when the log was last asked and did not reach an offset yet; None where it was not asked before."""
+        return next((asked_ns for end, asked_ns in reversed(self._ends) if end <= offset), None)
 
     def _fetch(self, wait_ms: int) -> Any:
         place = self.reader.partition, self.position
@@ -126,7 +135,7 @@ class Following:
     """Follows several partitions."""
 
     def __init__(self, tails: Sequence[Tail]) -> None:
-        self._tails = tails
+        self._tails = list(tails)
 
     def step(self) -> None:
         """Fetches once from each partition."""
@@ -179,7 +188,7 @@ def open_tails(
 
     def found() -> list[Tail]:
         try:
-            return _tails(brokers, topic, recorded, may_expire=may_expire)
+            return tails_of(brokers, topic, recorded, may_expire=may_expire)
         except NoAnswerError as error:
             failures[:] = [str(error)]
             return []
@@ -188,9 +197,14 @@ def open_tails(
     return wait_until(found, within_s=FOUND_WITHIN_S, what=what, every_s=RETRY_S, detail=lambda: " ".join(failures))
 
 
-def _tails(
+def tails_of(
     brokers: Brokers, topic: str, recorded: Callable[[int], Sequence[Reading]], *, may_expire: bool
 ) -> list[Tail]:
+    """Returns the tails of a topic, each at the first offset of its partition.
+
+    Raises:
+        NoAnswerError: the topic is not there yet, or no broker says who leads it.
+    """
     found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [topic]))
     brokers.by_id = dict(found.brokers)
     if topic not in found.topics:

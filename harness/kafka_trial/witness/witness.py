@@ -62,6 +62,24 @@ class SinkTableRead:
 SinkRead = SinkTopicRead | SinkTableRead
 
 
+@dataclass(frozen=True)
+class OnTheWayRead:
+    """The topics that a group is known to hand records on through, and where the records' ids are in those and in all
+    that it turns out to commit on besides; but for `not_topics`."""
+
+    topics: tuple[str, ...] = ()
+    not_topics: tuple[str, ...] = ()
+    header: str = ID_HEADER
+    field: str = ID_FIELD
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the witness of the offsets log is told."""
+        through = [f"--through={topic}" for topic in self.topics]
+        others = [f"--topic={topic}" for topic in self.not_topics]
+        return [*through, *others, f"--header={self.header}", f"--field={self.field}"]
+
+
 class Witness:
     """One witness process. Its events are in the history, its complaints in `logs/witness-<name>.stderr`."""
 
@@ -141,6 +159,7 @@ def start_witnesses(
     lanes: Sequence[Lane],
     transactions: bool = False,
     sink: SinkRead | None = None,
+    through: OnTheWayRead | None = None,
 ) -> list[Witness]:
     """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; of `transactions`, for
     a consumer whose progress is in its own; and of the topic or table that its output goes to, if there is one.
@@ -153,8 +172,9 @@ def start_witnesses(
     history, bootstrap = ["--history", str(folder.history)], ["--bootstrap", cluster.observer_bootstrap]
     logs = [f"--log=b{number}={broker.request_log}" for number, broker in sorted(cluster.brokers.items())]
     leased = ",".join(str(lane.index) for lane in lanes)
+    topics = [f"--topic={name}" for name in (topic, *([sink.topic] if isinstance(sink, SinkTopicRead) else []))]
     commands = {
-        "offsets_log": [*bootstrap, *history, "--group", group],
+        "offsets_log": [*bootstrap, *history, "--group", group, *topics, *(through or OnTheWayRead()).arguments],
         "request_log": [*logs, *history, "--group", group, "--lanes", leased],
         "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
     }

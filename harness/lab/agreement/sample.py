@@ -90,6 +90,48 @@ def measured(history: History, draw: random.Random) -> History:
     return replace(history, events=[*others, *lines, *run], settings=settings)
 
 
+WAY = "orders-way"
+
+
+def handing_on(history: History, draw: random.Random) -> History:
+    """The same history, of a group that hands most of its records on through a topic of its own, in which some bear no
+    id; it commits there as it likes."""
+    times = sorted(event.time_ns for event in history.events if event.source == "offsets")
+    records = [event for event in history.events if event.kind == "record" and event.id is not None]
+    if not times:
+        return history
+    ids = [one.id for one in records for _ in range(draw.choice((0, 1, 1, 1, 2)))]
+    ids += [None] * draw.choice((0, 0, 1, len(records)))
+    way = [Event("through", 0, times[0], "through", topic=WAY, details={"partitions": 2, "made": True})]
+    ends = [0, 0]
+    for at_ns, id_ in sorted([(draw.randint(times[0], times[-1]), id_) for id_ in ids], key=lambda one: one[0]):
+        partition, asked_ms = draw.randrange(2), draw.choice((5, 100, 100, 700, 3000, None))
+        details = {} if asked_ms is None else {"asked_ns": at_ns - asked_ms * MS}
+        told = Event("through", len(way), at_ns, "handed_on", topic=WAY, partition=partition, details=details)
+        way.append(replace(told, offset=ends[partition], id=id_))
+        ends[partition] += 1
+    others = [event for event in history.events if event.source != "offsets"]
+    return replace(history, events=[*others, *way, *_with_commits_there(history, ends, draw)])
+
+
+def _with_commits_there(history: History, ends: Sequence[int], draw: random.Random) -> list[Event]:
+    """The offsets log with some commits on that topic, each somewhere between two other records."""
+    log = [event for event in history.events if event.source == "offsets"]
+    told = [replace(one, details={**one.details, "log_offset": one.details["log_offset"] * 9}) for one in log]
+    group = next(one.details["group"] for one in history.events if one.kind == "group_named")
+    for partition, end in enumerate(ends):
+        places = sorted(draw.sample(range(len(log)), min(len(log), draw.randint(0, 3))))
+        values = sorted(draw.randint(0, end) for _ in places)
+        for number, (place, value) in enumerate(zip(places, values, strict=True)):
+            at_ns = told[place].time_ns
+            details = {"group": group, "log_partition": 0, "commit_time_ms": (at_ns + WALL_OFFSET_NS) // MS}
+            details["log_offset"] = log[place].details["log_offset"] * 9 + 1 + partition * 4 + number
+            told.append(Event("offsets", 0, at_ns, "committed", topic=WAY, partition=partition, details=details))
+            told[-1] = replace(told[-1], committed_offset=value)
+    told.sort(key=lambda one: (one.time_ns, one.details["log_offset"]))
+    return [replace(event, seq=seq) for seq, event in enumerate(told)]
+
+
 def _stamped(event: Event, draw: random.Random) -> Event:
     """An event of a broker; one request in ten has a late stamp, some of them a very late one."""
     if event.kind != "request" or event.source_wall_ns is None or draw.random() > 0.1:

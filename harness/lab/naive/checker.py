@@ -25,6 +25,7 @@ from lab.naive import absences as naive_absences
 from lab.naive import assignments as naive_assignments
 from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
+from lab.naive import handed_on as naive_handed_on
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
@@ -293,7 +294,8 @@ class Trial:
 
     @cached_property
     def offsets_log(self) -> list[Event]:
-        ours = [e for e in self.events if e.source == "offsets" and self.group in (None, e.details.get("group"))]
+        told = [e for e in self.events if e.source == "offsets"]
+        ours = [e for e in told if self.group in (None, e.details.get("group")) or e.topic in self.through]
         return sorted(ours, key=lambda e: e.details.get("log_offset", -1))
 
     @cached_property
@@ -572,6 +574,8 @@ class Trial:
 
     def written_ns(self, event: Event) -> float:
         """When a line may have been written at the earliest; what a broker wrote, nobody heard late."""
+        if event.kind == "handed_on":
+            return naive_handed_on.absent_ns(event)
         by_broker = event.name in self.written_by_brokers
         read_ns = event.time_ns if by_broker else self.earliest_ns(event.time_ns)
         return read_ns - self.uncertain_ns(event)
@@ -673,7 +677,16 @@ class Trial:
             for entry in e.details.get("entries", [])
         }
         ours = [(topic, partition) for topic, partition in own | listed if topic is not None]
-        return sorted(tp for tp in ours if tp[0] == (self.topic or tp[0]))
+        return sorted(tp for tp in ours if tp[0] == (self.topic or tp[0]) and tp[0] not in self.through)
+
+    def all_slices(self) -> list[Slice]:
+        """Those of the topics too that the group hands records on through."""
+        there = {(str(e.topic), e.partition or 0) for e in naive_handed_on.copies(self)}
+        return sorted({*self.slices(), *there})
+
+    @cached_property
+    def through(self) -> set[str | None]:
+        return {e.topic for e in self.of_kind("through")}
 
 
 class Partition:
@@ -691,6 +704,9 @@ class Partition:
 
     @cached_property
     def records(self) -> dict[int, Event]:
+        if self.tp[0] in self.trial.through:
+            here = [e for e in naive_handed_on.copies(self.trial) if (e.topic, e.partition) == self.tp]
+            return {e.offset: e for e in here if e.offset is not None}
         return {e.offset: e for e in self.own("record") if e.offset is not None}
 
     @cached_property
@@ -703,7 +719,8 @@ class Partition:
 
     @cached_property
     def control_read_complete(self) -> bool:
-        reads = [e for e in self.trial.of_kind("control_read") if e.topic == self.tp[0]]
+        topic = self.trial.topic if self.tp[0] in self.trial.through else self.tp[0]
+        reads = [e for e in self.trial.of_kind("control_read") if e.topic == topic]
         return bool(reads) and reads[-1].details.get("state") == "complete"
 
     def key(self, offset: int) -> str | None:
@@ -892,6 +909,10 @@ class Partition:
                 continue
             if settings.get("sink") in (None, "none") or work.event.outcome in without_effect:
                 told.setdefault(work.offset, []).append(work.event)
+        for offset, lines in naive_handed_on.completed(self).items():
+            needless = [e for e in lines if settings.get("sink") in (None, "none") or e.outcome in without_effect]
+            if needless:
+                told.setdefault(offset, []).extend(needless)
         if settings.get("sink") in (None, "none"):
             for line in self.own("bad_line"):  # it may have said so, of this record
                 if line.offset is not None:
@@ -901,6 +922,8 @@ class Partition:
             for earlier in self.records if settings.get("effects") == "state" else ():
                 if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
                     told.setdefault(earlier, []).append(effect)
+        for offset, copies in naive_handed_on.ends(self).items():
+            told.setdefault(offset, []).extend(copies)
         return told
 
     # --- what witnesses know better --------------------------------------------------------------------------
@@ -1403,11 +1426,11 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
         if settings.get("body") == "value":
             other = [effect for effect in effects if _says_other(trial, effect)]
             _take(findings, "corrupt", ((trial.topic, None, -1, (("found_in", "effect"),)) for _ in other))
-    for tp in trial.slices():
+    for tp in trial.all_slices():
         partition = Partition(trial, tp)
         if naive_assignments.given_after_a_false_line(partition):
             findings.not_judged.update(CHECKS)
-        for name in CHECKS:
+        for name in naive_handed_on.ON_THE_WAY if tp[0] in trial.through else CHECKS:
             if _lacks_evidence(partition, name):
                 findings.not_judged.add(name)
             else:
@@ -1421,6 +1444,7 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
         else:
             _take(findings, name, check(trial))
     _leave_undecided_what_lines_may_have_said(trial, findings)
+    _leave_undecided_what_may_be_handed_on(trial, findings)
     if _commits_behind_a_buffer(trial):
         findings.in_part["commit-ahead"] = BUFFERED
     for instances in findings.anomalies.values():
@@ -1458,6 +1482,26 @@ def _leave_undecided_what_lines_may_have_said(trial: Trial, findings: Findings) 
     if len(missing) + len(ahead) <= nameless and trial.settings.get("sink") != "http":  # each done before, perhaps
         findings.undecided["commit-ahead"] += len(ahead)
         findings.anomalies["commit-ahead"] = []
+
+
+def _leave_undecided_what_may_be_handed_on(trial: Trial, findings: Findings) -> None:
+    """A record that nobody can name may be any one that was committed past before it was handled, and one only."""
+    partitions = [Partition(trial, tp) for tp in trial.all_slices()]
+    ahead = sum(_is_ahead(p, offset) for p in partitions for offset in p.records)
+    if not 0 < ahead <= naive_handed_on.nameless(trial):
+        return
+    for name in ("commit-ahead", "skipped"):
+        findings.undecided[name] += len(findings.anomalies[name])
+        findings.anomalies[name] = []
+
+
+def _is_ahead(p: Partition, offset: int) -> bool:
+    """The first commit that passed it was asked for before it was handled."""
+    covering = _first_covering(p, offset)
+    if covering is None or offset not in p.first_handled:
+        return covering is not None
+    in_transaction = covering.event.details.get("producer_id") is not None
+    return not in_transaction and p.first_written[offset] > _asked_ns(p, covering)
 
 
 def _values_over(p: Partition, offsets: list[int]) -> set[int]:
@@ -2264,7 +2308,9 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
         asked_after_ns = _asked_soon_after_ns(p, commit)
         done_before_it = all(_handled_ns(p, o, commit) <= asked_after_ns for o in late)
         open_case = _may_be_a_last_act(p, commit) if never else done_before_it
-        if (never or late) and open_case:
+        if not (never or late or in_transaction):
+            unclear += [commit.value or 0] * any(naive_handed_on.may_be_later(p, o, asked_ns) for o in over)
+        elif (never or late) and open_case:
             unclear.append(commit.value or 0)
         elif never or late:
             values.add(commit.value or 0)
@@ -2400,8 +2446,9 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
     if delivery.offset in p.taken_as_done:
         return True
     effects = [effect for effect, offset in p.effects_seen if offset == delivery.offset]
+    effects += naive_handed_on.ends(p).get(delivery.offset, [])
     if any(p.trial.written_ns(effect) <= commit.time_ns for effect in effects):
-        return True  # the sink had heard of it by then
+        return True  # the sink had heard of it by then, or it was on its way
     return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
         and completion.event.source == delivery.event.source
@@ -2726,7 +2773,7 @@ def _window_ns(p: Partition) -> float:
 
 
 def _everywhere(trial: Trial) -> list[Partition]:
-    return [Partition(trial, tp) for tp in trial.slices()]
+    return [Partition(trial, tp) for tp in trial.all_slices()]
 
 
 def _stuck_window_ns(p: Partition) -> int:
@@ -2801,7 +2848,7 @@ def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
         return float(settings["converge_within_s"]) * SECOND_NS
     begins_ns = trial.phase_ns("drain")
     healed_ns = begins_ns or 0
-    partitions = [Partition(trial, tp) for tp in trial.slices()]
+    partitions = _everywhere(trial)
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
     calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.faults_begin_ns]
     longest = max((end.event.time_ns - begun.event.time_ns for begun, end in calm), default=0) / SECOND_NS

@@ -19,7 +19,7 @@ def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
     for a processor; nothing for a group that was not at work any more, or that claims a bound."""
     rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
     begins_ns = p.trial.phase_ns("drain")
-    partitions = [type(p)(p.trial, tp) for tp in p.trial.slices()]
+    partitions = [type(p)(p.trial, tp) for tp in p.trial.all_slices()]
     if not rates or begins_ns is None or p.trial.settings.get("converge_within_s") is not None:
         return 0.0
     if not any(at_work(q) for q in partitions):
