@@ -97,6 +97,7 @@ async def main():
         session_timeout_ms=int(os.environ["SESSION_TIMEOUT_MS"]),
         heartbeat_interval_ms=int(os.environ["SESSION_TIMEOUT_MS"]) // 5,
         max_poll_interval_ms=int(os.environ["POLL_INTERVAL_MS"]),
+        rebalance_timeout_ms=int(os.environ["POLL_INTERVAL_MS"]),  # by default as long as the session
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )

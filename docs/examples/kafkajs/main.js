@@ -21,6 +21,7 @@ const consumer = kafka.consumer({
   rebalanceTimeout: Number(process.env.POLL_INTERVAL_MS),
   heartbeatInterval: 1000,
   maxWaitTimeInMs: 500, // no heartbeat is sent while a fetch waits for records
+  maxBytesPerPartition: 64 * 1024, // a broker is asked for more when all partitions of its last answer are done
   retry: { initialRetryTime: 200, maxRetryTime: 2000, retries: 10 },
 });
 
