@@ -41,7 +41,7 @@ images: setup  ## container images of Kafka, Toxiproxy and the example teams, fr
 demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, with the evidence
 	$(BIN)/python -m kafka_trial demo $(ARGS)
 
-test: setup lint  ## all quick tests, and a tenth of the slow ones: another tenth for each commit
+test: setup lint  ## all quick tests, and a twentieth of the slow ones: another for each commit
 	ci/test.sh --tier everyday $(ARGS)
 
 test-all: setup lint  ## every test; goes on where it was stopped, and records in reports/ when all have passed

@@ -27,7 +27,7 @@ from zlib import crc32
 
 import pytest
 
-TURNS = 10
+TURNS = 20
 EVERYDAY, ALL = "everyday", "all"
 ROOT = Path(__file__).parent.parent
 TABLE = Path(__file__).with_name("rotations.toml")

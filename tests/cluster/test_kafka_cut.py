@@ -28,6 +28,7 @@ def go(*words: str) -> str:
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates
 @pytest.mark.parametrize("words", [("vet", "./..."), ("test", "./...")], ids=" ".join)
 def test_the_toxic_passes_its_own_tests(words: tuple[str, ...]) -> None:
     """Odd chunks, pairing, hold and heal, close, removal while holding, arming behind a stalled toxic, mid-frame."""

@@ -46,6 +46,7 @@ def broker(engine: DockerClient, network: Network) -> Iterator[Container]:
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates
 def test_a_broker_boots_from_its_environment_and_keeps_its_records(broker: Container, network: Network) -> None:
     """It serves at its address, is Java itself, not root, ends in order at SIGTERM, and has its data afterwards."""
     broker.put_archive("/mnt/shared/config", _tar("log4j2.yaml", LOGGING))

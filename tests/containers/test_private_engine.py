@@ -39,6 +39,7 @@ def namespace(can_start_engines: None, tmp_path: Path) -> Iterator[list[str]]:
         subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("then", ["end", "kill"])
 def test_what_it_changes_is_as_before_when_its_starter_has_gone(namespace: list[str], then: str) -> None:
     """Another engine's chains, docker0 and the policy of FORWARD stay all the time; also after a kill -9."""
@@ -104,6 +105,7 @@ def test_the_group_of_docker_passes_to_the_socket_where_no_folder_above_is_close
 
 
 @pytest.mark.usefixtures("can_start_engines")
+@pytest.mark.rotates
 def test_what_a_killed_holder_left_goes_with_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its dockerd dies with it, and the bridge of a network stays until dockerd starts in that folder again."""
     with tempfile.TemporaryDirectory(prefix="kafka-trial-") as cache:
@@ -123,6 +125,7 @@ def test_what_a_killed_holder_left_goes_with_the_next_start(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("can_start_engines")
+@pytest.mark.rotates
 def test_a_folder_has_one_engine_and_keeps_its_images() -> None:
     """A second one is refused while the first is there; the next one finds what the first has made."""
     with tempfile.TemporaryDirectory(prefix="kafka-trial-") as folder:
@@ -136,6 +139,7 @@ def test_a_folder_has_one_engine_and_keeps_its_images() -> None:
 
 
 @pytest.mark.usefixtures("can_start_engines")
+@pytest.mark.rotates
 def test_two_engines_stand_side_by_side_and_the_first_may_go() -> None:
     """The folders of the machine that both cover with their own stay until the last one has gone."""
     with ExitStack() as second, ExitStack() as first:

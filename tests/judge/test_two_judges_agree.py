@@ -16,7 +16,7 @@ from lab.naive.handed_on import ON_THE_WAY
 pytestmark = pytest.mark.computes
 
 CLEAN_EXAMPLES = 198
-QUARTERS = 4
+PARTS = 6
 SLEPT_EXAMPLES_PER_SIN = 4
 COUNTED_ONLY = {
     "redelivered",
@@ -31,7 +31,7 @@ COUNTED_ONLY = {
 @pytest.fixture(scope="module")
 def parts(request: pytest.FixtureRequest) -> int:
     """In how many parts the sample is cut, one of which has its turn; 1: all of it is looked at."""
-    return 1 if request.config.getoption("--tier") == tiers.ALL else QUARTERS
+    return 1 if request.config.getoption("--tier") == tiers.ALL else PARTS
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from lab.cases.blocking_turns import BLOCKED, CURE, HOT_RUN, BlockingTurnsCell, prediction, row_of
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="cases")]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
 SLOW = BlockingTurnsCell(HOT_RUN, "1-record-1000ms")
 CURED = BlockingTurnsCell(HOT_RUN, CURE)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from test_killed_harness import HEARS_CTRL_C
 
+from harness_process import HEARS_CTRL_C
 from kafka_trial.errors import INTERRUPTED
 from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until

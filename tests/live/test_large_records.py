@@ -11,7 +11,7 @@ from kafka_trial.preflight.plan import make_plans
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="cases")]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
 SEED = 1
 FOLDER = registry.CHECKOUT / "fixtures" / "large-records"

@@ -211,6 +211,7 @@ def test_a_kip848_group_is_witnessed(watched: Watched) -> None:
     assert watched.events("group_state")[-1].details["protocol"] in ("classic", "consumer")
 
 
+@pytest.mark.rotates
 def test_the_witnesses_outlive_the_brokers_they_ask(watched: Watched) -> None:
     """The coordinator is killed and started again; no acknowledged commit is missing, all witnesses complete."""
     _produce(watched, range(RECORDS))

@@ -133,9 +133,14 @@ def plain_statements(source: str | bytes) -> list[ast.stmt]:
     return [statement for statement in plain.body if not _names_exports(statement)]
 
 
-def _definitions(file: Path) -> set[str]:
+def _definitions(file: Path) -> frozenset[str]:
     """Returns the statements of a module as plain text."""
-    return {ast.unparse(statement) for statement in plain_statements(file.read_bytes())}
+    return _as_plain_text(file.read_bytes())
+
+
+@cache
+def _as_plain_text(source: bytes) -> frozenset[str]:
+    return frozenset(ast.unparse(statement) for statement in plain_statements(source))
 
 
 def _names_exports(statement: ast.stmt) -> bool:
@@ -200,10 +205,15 @@ def _closure(names: tuple[str, ...]) -> list[Path]:
 
 @cache
 def _imported(file: Path) -> tuple[Path, ...]:
-    return tuple(found for name in _named(ast.parse(file.read_bytes())) if (found := _file(name)) is not None)
+    return tuple(found for name in _named(file.read_bytes()) if (found := _file(name)) is not None)
 
 
-def _named(tree: ast.AST) -> Iterator[str]:
+@cache
+def _named(source: bytes) -> tuple[str, ...]:
+    return tuple(_imports(ast.parse(source)))
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
     """Yields the modules of ours that are imported; not those that only types are taken from."""
     for node in _run(tree):
         if isinstance(node, ast.Import):
