@@ -15,7 +15,7 @@ from kafka_trial.trial.session import Session
 EXAMPLES = sorted(file.parent for file in (CHECKOUT / "docs" / "examples").glob("*/consumer.toml"))
 BUILT = ("venv", "node_modules", "target", "classes")  # where somebody has built one in its place
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(every=20)]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(every=60)]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
