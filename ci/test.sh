@@ -14,7 +14,7 @@ beside='' computing='' part=''
 # Of a whole tier on two cores, in seconds; a machine that has archives to train first (Kafka's two and Spark's) has more.
 budget=''
 archives() { .venv/bin/kafka-trial doctor 2>/dev/null | grep -c '\.jsa$'; }
-[ "$*" = "--tier everyday" ] && budget=$((24 * 60 + 30)) && [ "$(archives)" -lt 3 ] && budget=$((budget + 8 * 60))
+[ "$*" = "--tier everyday" ] && budget=$((15 * 60)) && [ "$(archives)" -lt 3 ] && budget=$((budget + 8 * 60))
 readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
 trap 'kill "$beside" "$computing" 2>/dev/null; rm -f "$log" "$computed"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT

@@ -156,16 +156,6 @@ def test_the_advice_on_kafkajs_is_what_our_own_consumer_declares() -> None:
     assert advised == {name: ours[name] for name in advised}
 
 
-@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
-def test_an_example_is_on_its_page(folder: Path) -> None:
-    """Linked, with its whole `consumer.toml`, which says by which commands it is built."""
-    page, text = EXAMPLES_PAGE.read_text(), (folder / "consumer.toml").read_text()
-    assert f"](examples/{folder.name})" in page
-    assert f"```toml\n{text}```\n" in page
-    assert re.search(r"^# Build: \S", text, re.MULTILINE)
-    assert spec_toml.spec_from_toml(folder / "consumer.toml").evidence.sink == "http"
-
-
 def test_what_the_page_of_examples_shows_stands_in_their_files() -> None:
     """Word for word: each of its blocks but those with commands, and no folder that is not there."""
     page = EXAMPLES_PAGE.read_text()

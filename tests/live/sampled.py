@@ -27,7 +27,7 @@ OFTEN = (  # every third time: every suite; every client library with every prot
     Sampled("python-at-least-once/cooperative", "coordinator-lost"),
     Sampled("python-at-least-once/consumer-protocol", "rolling-restart"),
     Sampled("python-at-most-once", "member-paused", "3.9.2"),
-    Sampled("python-at-most-once/consumer-protocol", "large-records"),
+    Sampled("python-at-most-once", "large-records"),
     Sampled("kafka-verifiable-consumer", "control", "3.9.2"),
     Sampled("kafka-python-at-least-once", "leader-lost"),
     Sampled("python-async-commit", "stalled-network"),
@@ -46,7 +46,7 @@ OFTEN = (  # every third time: every suite; every client library with every prot
 )
 
 BY_TURNS = (
-    Sampled("python-at-least-once", "member-killed"),
+    Sampled("python-at-most-once/consumer-protocol", "control"),
     Sampled("python-at-least-once/cooperative", "rebalance-storm"),
     Sampled("python-at-least-once/consumer-protocol", "member-paused"),
     Sampled("python-at-most-once", "leader-lost"),

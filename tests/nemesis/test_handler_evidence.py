@@ -24,12 +24,14 @@ QUICK = MemberEffects("m1", done=5, waited_s_max=0.01, done_s_min=0.002)
         (look(WAITED), True, "waited for up to 2.40 s"),
         (look(MemberEffects("m0", waiting=1, waited_s_max=2.0)), True, "waited for up to 2.00 s"),
         (look(WAITED, QUICK), False, "done within 2 s (m1)"),
+        (look(WAITED, MemberEffects("m1")), True, "effects of m0 waited for up to 2.40 s; none came of m1"),
+        (look(WAITED, MemberEffects("m1", waiting=1, waited_s_max=0.5)), False, "no effect waited for 2 s of m1"),
         (look(MemberEffects("m0")), False, "no effect waited for 2 s of m0"),
         (look(), False, "nothing to slow"),
     ],
 )
 def test_slow_handlers_all_wait(seen: EffectsSnapshot, bit: bool, said: str) -> None:
-    """Of every member one waited so long, and none was done sooner; an idle member proves nothing."""
+    """One waited so long, and none was done sooner; of a member that had any, too. Idle members prove nothing."""
     found = handler_evidence.handlers_slow(seen, delay_s=2.0)
     assert (found.bit, said in found.message) == (True, True) if bit else (not found.bit and said in found.message)
 
@@ -46,12 +48,14 @@ def test_of_some_slow_handlers_others_may_be_quick() -> None:
     [
         (look(MemberEffects("m0", refused=3, refused_records=("r1",))), True),
         (look(MemberEffects("m0", refused=3, done=1, refused_records=("r1",))), False),
-        (look(MemberEffects("m0", refused=3, refused_records=("r1",)), MemberEffects("m1")), False),
+        (look(MemberEffects("m0", refused=3, refused_records=("r1",)), MemberEffects("m1")), True),
+        (look(MemberEffects("m0", refused=3, refused_records=("r1",)), MemberEffects("m1", waiting=1)), False),
+        (look(MemberEffects("m0"), MemberEffects("m1")), False),
         (look(), False),
     ],
 )
 def test_failing_handlers_do_nothing(seen: EffectsSnapshot, bit: bool) -> None:
-    """Of every member one was refused, and none was done."""
+    """One was refused, and none was done; of a member that had any, too."""
     assert handler_evidence.handlers_failing(seen).bit is bit
 
 

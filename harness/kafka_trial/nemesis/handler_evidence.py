@@ -1,8 +1,9 @@
 """Did a fault of handlers bite? From what the HTTP sink saw of a member's effects while it was in force, to evidence.
 
 A handler is broken from outside: by the service that it calls. So what counts is that its calls came, and waited or
-were refused; and where its poll interval is to expire, that it is out of its group for that. Pure functions, as in
-`evidence.py`; what they see holds no plan and no treatment.
+were refused; and where its poll interval is to expire, that it is out of its group for that. Where all members are
+meant, one without any effect has no work in hand (a single key takes all records to another): the others prove the
+fault. Pure functions, as in `evidence.py`; what they see holds no plan and no treatment.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from kafka_trial.nemesis.evidence import Evidence
-from kafka_trial.nemesis.samples import EffectsSnapshot, MemberStay, StaysSnapshot
+from kafka_trial.nemesis.samples import EffectsSnapshot, MemberEffects, MemberStay, StaysSnapshot
 
 NEARLY: Final = 0.9  # of a delay: the clocks of two threads
 NS_PER_S: Final = 1_000_000_000
 
 
 def handlers_slow(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
-    """Of each member an effect waited for `delay_s`, and none was done sooner."""
+    """An effect waited for `delay_s`, and none was done sooner."""
     sooner = [one.member for one in look.members if one.done_s_min is not None and one.done_s_min < NEARLY * delay_s]
     if sooner:
         return Evidence(False, f"effects were done within {delay_s:g} s ({', '.join(sooner)})", _details(look))
@@ -27,16 +28,19 @@ def handlers_slow(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
 
 
 def some_handlers_slow(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
-    """Of each member an effect waited for `delay_s`; others may have been done."""
+    """Of each member with effects one waited for `delay_s`; others may have been done."""
     return _all_waited(look, delay_s=delay_s)
 
 
 def _all_waited(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
-    idle = [one.member for one in look.members if one.waited_s_max < NEARLY * delay_s]
-    if idle or not look.members:
-        return Evidence(False, f"no effect waited for {delay_s:g} s{_of(idle)}: nothing to slow", _details(look))
-    longest = max(one.waited_s_max for one in look.members)
-    return Evidence(True, f"effects of {_names(look)} waited for up to {longest:.2f} s", _details(look))
+    waited = [one for one in look.members if one.waited_s_max >= NEARLY * delay_s]
+    rest = [one for one in look.members if one not in waited]
+    if not waited or any(map(_had_effects, rest)):
+        missing = _of([one.member for one in rest])
+        return Evidence(False, f"no effect waited for {delay_s:g} s{missing}: nothing to slow", _details(look))
+    longest = max(one.waited_s_max for one in waited)
+    said = f"effects of {_names(waited)} waited for up to {longest:.2f} s{_without_effects(rest)}"
+    return Evidence(True, said, _details(look))
 
 
 def poll_interval_expired(look: StaysSnapshot, *, interval_s: float | None, session_s: float | None) -> Evidence:
@@ -74,15 +78,18 @@ def _stayed(stay: MemberStay, interval_s: float, session_s: float) -> str:
 
 
 def handlers_failing(look: EffectsSnapshot) -> Evidence:
-    """Of each member an effect was refused, and none was done."""
+    """An effect was refused, and none was done."""
     done = [one.member for one in look.members if one.done]
     if done:
         return Evidence(False, f"effects were done all the same ({', '.join(done)})", _details(look))
-    idle = [one.member for one in look.members if not one.refused]
-    if idle or not look.members:
-        return Evidence(False, f"no effect came in{_of(idle)}: nothing to refuse", _details(look))
-    refused = sum(one.refused for one in look.members)
-    return Evidence(True, f"{refused} effects of {_names(look)} were refused, none was done", _details(look))
+    refused = [one for one in look.members if one.refused]
+    rest = [one for one in look.members if not one.refused]
+    if not refused or any(map(_had_effects, rest)):
+        missing = _of([one.member for one in rest])
+        return Evidence(False, f"no effect came in{missing}: nothing to refuse", _details(look))
+    times = sum(one.refused for one in refused)
+    said = f"{times} effects of {_names(refused)} were refused, none was done{_without_effects(rest)}"
+    return Evidence(True, said, _details(look))
 
 
 def record_poisoned(look: EffectsSnapshot) -> Evidence:
@@ -102,8 +109,16 @@ def _details(look: EffectsSnapshot) -> dict[str, Any]:
     return {"effects": [asdict(one) for one in look.members]}
 
 
-def _names(look: EffectsSnapshot) -> str:
-    return ", ".join(one.member for one in look.members)
+def _had_effects(one: MemberEffects) -> bool:
+    return bool(one.done or one.waiting or one.refused)
+
+
+def _without_effects(idle: Sequence[MemberEffects]) -> str:
+    return f"; none came{_of([one.member for one in idle])}" if idle else ""
+
+
+def _names(members: Sequence[MemberEffects]) -> str:
+    return ", ".join(one.member for one in members)
 
 
 def _of(members: Sequence[str]) -> str:
