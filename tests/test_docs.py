@@ -50,8 +50,6 @@ ONE_OF_THE_TWO = {(spec_toml._Head, "command"), (spec_toml._Head, "image")}
 BEFORE = {"[image]": [("name", "required")]}  # keys of a section that the code keeps elsewhere
 BY_SECTION = {"topic", "load", "limits"}  # tables of their own
 READERS_OWN = {"main.py", "/tmp/main.py"}
-EXAMPLES_PAGE = CHECKOUT / "docs" / "examples.md"
-EXAMPLES = sorted(file.parent for file in (CHECKOUT / "docs" / "examples").glob("*/consumer.toml"))
 
 
 @pytest.mark.parametrize(
@@ -154,28 +152,6 @@ def test_the_advice_on_kafkajs_is_what_our_own_consumer_declares() -> None:
     advised = tomllib.loads(section.partition("```toml\n")[2].partition("```")[0])
     ours = tomllib.loads((CHECKOUT / "fixtures" / "unusual" / "kafkajs-each-message" / "consumer.toml").read_text())
     assert advised == {name: ours[name] for name in advised}
-
-
-def test_what_the_page_of_examples_shows_stands_in_their_files() -> None:
-    """Word for word: each of its blocks but those with commands, and no folder that is not there."""
-    page = EXAMPLES_PAGE.read_text()
-    files = [file.read_text() for file in _files_of_examples()]
-    blocks = [
-        text
-        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-        if language not in ("sh", "console")
-    ]
-    assert [text for text in blocks if not any(text in file for file in files)] == []
-    assert set(re.findall(r"\]\(examples/([\w-]+)\)", page)) == {folder.name for folder in EXAMPLES}
-
-
-def _files_of_examples() -> Iterator[Path]:
-    """Yields their files, but for what a build made."""
-    made = {"target", "node_modules", "venv", ".venv"}
-    for folder in EXAMPLES:
-        yield from (
-            file for file in folder.rglob("*.*") if file.is_file() and not made & {*file.relative_to(folder).parts}
-        )
 
 
 def _table(page: str, heading: str) -> Iterator[list[str]]:

@@ -12,7 +12,8 @@ import pytest
 
 from kafka_trial.consumers import probe_writer
 from kafka_trial.consumers.output import CHUNK_BYTES, drain
-from kafka_trial.consumers.reading_probe import ReaderProbe, reading_probe
+from kafka_trial.consumers.reading_probe import ENGINE_HOLDS_NS, ReaderProbe, reading_probe
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
@@ -69,6 +70,22 @@ def test_a_reader_that_is_kept_from_reading_is_measured_to_be_late() -> None:
         os.write(write_end, b"a line\n")
         wait_until(lambda: _worst_ns(told) >= 270 * MS, within_s=30, what="the delay to be seen", every_s=0.1)
         os.close(write_end)
+
+
+def test_what_an_engine_hands_on_may_have_waited_as_long_as_any_line_may() -> None:
+    """Its reader may be prompt; one that is later still is measured. It is the greatest tolerance of the judge."""
+    told, (read_end, write_end) = Told(), os.pipe()
+    probe = ReaderProbe(read_end, told, "consumer-m0-0", least_ns=ENGINE_HOLDS_NS)
+    now_ns = time.monotonic_ns()
+    for late_ns in (20 * MS, 900 * MS):
+        _stamps(write_end, now_ns - late_ns)
+        assert (probe.take(), probe.emptied()) == (True, None)
+        _stamps(write_end, now_ns)
+        assert (probe.take(), probe.emptied()) == (True, None)
+        probe.tell()
+    os.close(write_end)
+    prompt, late = (event["delay_ns"] for event in told.events)
+    assert (prompt, late > 890 * MS) == (TOLERANCE_NS, True)
 
 
 def test_a_stamp_counts_when_the_streams_are_empty() -> None:

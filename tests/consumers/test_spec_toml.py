@@ -319,7 +319,7 @@ def test_what_is_wrong_with_a_payload_is_told_with_all_the_rest(tmp_path: Path) 
     ]
 
 
-def test_topics_on_the_way_are_named_by_what_is_known_before_the_trial(tmp_path: Path) -> None:
+def test_intermediate_topics_are_named_by_what_is_known_before_the_trial(tmp_path: Path) -> None:
     """Names of topics, with the words that are the same for all members; the trial's own is none of them."""
     text = LEAST + '[progress]\nthrough = ["{topics}-retry-0", "{group}-later"]\n'
     assert read(tmp_path, text).progress.through == ("{topics}-retry-0", "{group}-later")

@@ -189,7 +189,7 @@ def test_what_was_sent_is_what_the_trials_topic_holds() -> None:
     assert judged("lost-write", lines, records=1) == []
 
 
-def test_what_a_line_completes_where_it_came_from_is_done_on_the_way_too() -> None:
+def test_what_a_line_completes_where_it_came_from_is_done_in_its_intermediate_topic_too() -> None:
     """A dead letter that the group reads itself, and a member that names the record by its place in the trial's topic;
     where a sink is declared, the word that it was done is not enough."""
     begun = [through(), assigned("m0"), delivered("m0", 0), ON, *committed(1, by="m0")]
@@ -231,7 +231,7 @@ def test_order_is_that_of_the_trials_topic_alone() -> None:
     assert [one["offset"] for one in judged("reordered-key", [*lines, effect(1), effect(0)], settings=SILENT)] == [0]
 
 
-def test_what_is_lost_on_the_way_is_told_with_its_topic() -> None:
+def test_what_is_lost_in_an_intermediate_topic_is_told_with_its_topic() -> None:
     """And with how far the group has committed there; of the trial's own topic its name is not said."""
     on_way = finding("skipped", [through(), ON, committed(1), there(committed(1))], settings=SILENT, records=1)
     here = finding("skipped", [committed(1)], settings=SILENT, records=1)

@@ -44,7 +44,7 @@ def cases(kinds: Sequence[str]) -> list[Case]:
 
 
 EVERY = cases(list(list_faults()))
-BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(every=8)) for case in EVERY]
+BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(every=16)) for case in EVERY]
 
 
 def named(case: Case) -> str:

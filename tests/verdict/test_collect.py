@@ -13,7 +13,7 @@ from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import CpuWait, Incarnation, Settings, TopicOnTheWay, TrialContext, Window
+from kafka_trial.invariants.trial_context import CpuWait, Incarnation, IntermediateTopic, Settings, TrialContext, Window
 from kafka_trial.judge.judgement import (
     SERIES,
     Coverage,
@@ -573,7 +573,7 @@ def test_the_conclusion_is_written_beside_the_history(tmp_path: Path) -> None:
 
 def test_how_much_was_handed_on_is_told_by_topic() -> None:
     """And how much there bears no id; where nothing was handed on, nothing is told of it."""
-    through = (TopicOnTheWay("g-way", 2014), TopicOnTheWay("g-later", 3, 1500))
+    through = (IntermediateTopic("g-way", 2014), IntermediateTopic("g-later", 3, 1500))
     assert case(trial_context=replace(WELL, through=through)).notes[:2] == (
         "2,014 records were handed on through g-way",
         "3 records were handed on through g-later; 1,500 there bear no id of one of the trial's",

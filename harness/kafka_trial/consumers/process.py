@@ -32,7 +32,7 @@ from kafka_trial.consumers.member import (
     last_words,
     never_assigned,
 )
-from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
+from kafka_trial.consumers.reading_probe import ENGINE_HOLDS_NS, ReadingProbe, reading_probe
 from kafka_trial.consumers.spec import ConsumerSpec, fill, used_placeholders
 from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
@@ -320,7 +320,8 @@ def process_group(
         StartError: an image, and no network for containers.
     """
     with ExitStack() as stack:
-        probe = None if run is None else stack.enter_context(reading_probe(child_processes, run))
+        held_ns = 0 if spec.image is None else ENGINE_HOLDS_NS
+        probe = None if run is None else stack.enter_context(reading_probe(child_processes, run, least_ns=held_ns))
         thread_group = stack.enter_context(ThreadGroup("consumers", real_time=True))
         launcher: Launcher = child_processes
         if spec.image is not None:
@@ -367,7 +368,7 @@ def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
     return fill(spec.sink_topic.name, _words_of_all(spec, launch_context)) if spec.evidence.sink == "topic" else None
 
 
-def topics_on_the_way(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
+def intermediate_topics(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
     """Returns the names of the topics that the consumer says it hands records on through."""
     return tuple(fill(topic, _words_of_all(spec, launch_context)) for topic in spec.progress.through)
 

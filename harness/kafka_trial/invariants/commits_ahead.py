@@ -53,7 +53,7 @@ UNDECIDED = {
     needs=("records", "handled", "offsets log", "commit times"),
     level="sink",
     progress_in_kafka=True,
-    on_the_way=True,
+    intermediate_too=True,
     severity=170,
     rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
     message="{committed_offset} was committed on {place} before record {offset} was processed",

@@ -57,7 +57,7 @@ def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     needs=("records", "handled", "offsets log"),
     level="sink",
     progress_in_kafka=True,
-    on_the_way=True,
+    intermediate_too=True,
     severity=10,
     share_of=("records",),
     rule=Rule(
@@ -116,7 +116,7 @@ def skipped(batch: Batch) -> Findings:
     needs=("records", "handled", "snapshot"),
     level="sink",
     of_the_end=True,
-    on_the_way=True,
+    intermediate_too=True,
     severity=30,
     share_of=("records",),
     rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),

@@ -57,8 +57,8 @@ class Invariant:
     `progress_in_kafka`: it is about positions in the offsets log, be they committed in transactions or, where
     `outside_transactions`, not. `progress_in_transaction`: about those alone that are.
     `summary`, `definition`, `cause` and `remedy` are its docstring's. `of_the_end`: it says what was still to do at the
-    end; nobody is blamed for that while there was time left to do it. `on_the_way`: it is looked for in the topics too
-    that the group hands records on through.
+    end; nobody is blamed for that while there was time left to do it. `intermediate_too`: it is looked for in the
+    intermediate topics too, through which the group hands records on.
     `severity`: what is told first has the smallest. `rule`: which claims it can break. `message`: one instance in a
     sentence; names in braces are attributes, or the phrases of `verdict/messages.py`. `deciding`: attributes on which
     the rule depends: of every combination examples are kept. `follows`: the anomalies it may follow from, the nearest
@@ -81,7 +81,7 @@ class Invariant:
     outside_transactions: bool = False
     progress_in_transaction: bool = False
     of_the_end: bool = False
-    on_the_way: bool = False
+    intermediate_too: bool = False
     share_of: tuple[str, ...] = ()
     summary: str = ""
     definition: str = ""
@@ -109,7 +109,7 @@ def invariant(
     outside_transactions: bool = False,
     progress_in_transaction: bool = False,
     of_the_end: bool = False,
-    on_the_way: bool = False,
+    intermediate_too: bool = False,
     share_of: Sequence[str] = (),
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`: all that is known of it stands there.
@@ -135,7 +135,7 @@ def invariant(
             outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
             of_the_end=of_the_end,
-            on_the_way=on_the_way,
+            intermediate_too=intermediate_too,
             share_of=tuple(share_of),
             **_told_in(judge.__doc__ or ""),
         )

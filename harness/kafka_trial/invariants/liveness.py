@@ -219,7 +219,7 @@ def _commit_slowdown(slices: Table) -> float:
     of="group",
     progress_in_kafka=True,
     of_the_end=True,
-    on_the_way=True,
+    intermediate_too=True,
     severity=200,
     rule=Rule(always),
     message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done}{before} "
@@ -261,7 +261,7 @@ def false_lag(group: Group) -> Findings:
     needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
-    on_the_way=True,
+    intermediate_too=True,
     severity=180,
     rule=Rule(always),
     message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed "
@@ -319,7 +319,7 @@ def stuck_partition(group: Group) -> Findings:
     needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
-    on_the_way=True,
+    intermediate_too=True,
     severity=210,
     rule=Rule(always),
     message="{place} had not converged within {within}, {convergence}",

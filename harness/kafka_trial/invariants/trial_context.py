@@ -161,7 +161,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class TopicOnTheWay:
+class IntermediateTopic:
     """A topic that the group hands records on through: how many records there bear the id of one of the trial's, and
     how many bear none, or were deleted before they could be read."""
 
@@ -396,7 +396,7 @@ class TrialContext:
     open_transactions: tuple[OpenTransaction, ...] = ()
     outputs_ended: int = 0  # ends of transactions in logs other than the offsets log
     aborted_records: int = 0  # of the trial's topic
-    through: tuple[TopicOnTheWay, ...] = ()
+    through: tuple[IntermediateTopic, ...] = ()
     sink_seen: bool = False
     rows_told: bool = False  # changes of its table say of which row they are
     bodies_compared: bool = False  # those of effects, with what was sent
@@ -417,7 +417,7 @@ class TrialContext:
         """Whether no member said of any record that it had it: then a sink alone can tell what was done."""
         return not any(incarnation.works for incarnation in self.incarnations)
 
-    def on_the_way(self, slice_: int) -> bool:
+    def is_intermediate(self, slice_: int) -> bool:
         """Whether a slice is of a topic that the group hands records on through."""
         return any(one.topic == self.slices[slice_][0] for one in self.through)
 

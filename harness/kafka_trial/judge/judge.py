@@ -150,13 +150,13 @@ def judgement_of(
 
 
 def _is_wanted(row: Mapping[str, Any], trial_context: TrialContext) -> bool:
-    """Whether what was found in a slice counts: there is no partition in what lies nowhere, and of a topic on the way
+    """Whether what was found in a slice counts: there is no partition in what lies nowhere, and of an intermediate
     only what is lost or stands still there."""
     if row["slice"] < 0:
         return True
-    if trial_context.on_the_way(row["slice"]):
+    if trial_context.is_intermediate(row["slice"]):
         found = find_invariant(row["name"])
-        return row["what"] in ("summary", "crashed") or (found is not None and found.on_the_way)
+        return row["what"] in ("summary", "crashed") or (found is not None and found.intermediate_too)
     return row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE
 
 
@@ -195,8 +195,8 @@ class _Gathered:
 
     def _where(self, number: int) -> dict[str, str]:
         """Returns the topic, where it is not the trial's own, as an attribute."""
-        on_the_way = number >= 0 and self._trial_context.on_the_way(number)
-        return {ON_TOPIC: self._trial_context.slices[number][0]} if on_the_way else {}
+        intermediate = number >= 0 and self._trial_context.is_intermediate(number)
+        return {ON_TOPIC: self._trial_context.slices[number][0]} if intermediate else {}
 
     def leave_undecided(self, names: Iterable[str], reason: str) -> None:
         """Makes everything found under these names cases that could not be decided."""

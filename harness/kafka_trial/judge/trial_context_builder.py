@@ -13,7 +13,14 @@ from typing import Any
 
 from kafka_trial.history.event import lacking
 from kafka_trial.invariants.group_presence import membership_of
-from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TopicOnTheWay, TrialContext, Window
+from kafka_trial.invariants.trial_context import (
+    Incarnation,
+    IntermediateTopic,
+    Membership,
+    Settings,
+    TrialContext,
+    Window,
+)
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
@@ -114,7 +121,7 @@ class TrialContextBuilder(HistoryNames):
             **self.transactions.trial_context(),
             lost_events=self.bad_lines.lost_events(),
             printed=self.bad_lines.printed(),
-            through=tuple(TopicOnTheWay(topic, **found) for topic, found in self.through.items()),
+            through=tuple(IntermediateTopic(topic, **found) for topic, found in self.through.items()),
             sink_seen=self.sink_seen,
             rows_told=self.rows_told,
             bodies_compared=self.bodies_compared,

@@ -267,8 +267,8 @@ def _wanted(line: Mapping[str, Any]) -> Wanted:
 def _where(line: Mapping[str, Any]) -> str:
     if line.get("partition") is None:
         return "the group"
-    on_the_way = ON_TOPIC in (line.get("attributes") or ())
-    return f"partition {line['partition']}" + (f" of {bounded(line.get('topic'))}" if on_the_way else "")
+    intermediate = ON_TOPIC in (line.get("attributes") or ())
+    return f"partition {line['partition']}" + (f" of {bounded(line.get('topic'))}" if intermediate else "")
 
 
 def _phases(folder: RunFolder) -> tuple[tuple[str, float], ...]:

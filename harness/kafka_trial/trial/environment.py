@@ -35,7 +35,7 @@ from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.witness.witness import OnTheWayRead, SinkRead, Witness, snapshot_all, start_witnesses
+from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
@@ -73,7 +73,7 @@ class TrialEnvironment:
     stack: ExitStack
     payload: PayloadFiles = OURS
     output: SinkRead | None = None
-    through: OnTheWayRead | None = None
+    through: IntermediateTopicsRead | None = None
     postgres: PostgresServer | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None

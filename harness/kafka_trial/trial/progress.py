@@ -35,7 +35,7 @@ from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 NEVER = 2**63 - 1
-Way = tuple[str, int]  # a partition of a topic that the group hands records on through
+IntermediatePartition = tuple[str, int]  # a partition of a topic that the group hands records on through
 
 
 @dataclass
@@ -61,9 +61,11 @@ class Progress:
     commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
     log_starts: list[tuple[int, int, int]] = field(default_factory=list)  # when seen, partition, position
     started_ns: dict[str, int] = field(default_factory=dict)  # of each member that runs: its process
-    handed_on: list[tuple[int, Way, int]] = field(default_factory=list)  # when read, where, the position after it
-    commits_through: list[tuple[int, Way, int]] = field(default_factory=list)
-    ways: set[str] = field(default_factory=set)  # the topics that the group commits on
+    handed_on: list[tuple[int, IntermediatePartition, int]] = field(
+        default_factory=list
+    )  # when read, where, the position after it
+    commits_through: list[tuple[int, IntermediatePartition, int]] = field(default_factory=list)
+    intermediate: set[str] = field(default_factory=set)  # the topics that the group commits on
 
     def __post_init__(self) -> None:
         history = self.folder.history
@@ -138,9 +140,9 @@ class Progress:
     def lag_through(self, at_ns: int = NEVER) -> int:
         """Returns how many positions the commits were behind the records that had been handed on by then."""
         committed = {place: position for told_ns, place, position in self.commits_through if told_ns <= at_ns}
-        ends: dict[Way, int] = {}
+        ends: dict[IntermediatePartition, int] = {}
         for told_ns, place, end in self.handed_on:  # of transactions in the order in which they ended
-            if told_ns <= at_ns and place[0] in self.ways:
+            if told_ns <= at_ns and place[0] in self.intermediate:
                 ends[place] = max(end, ends.get(place, 0))
         return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
@@ -232,7 +234,7 @@ class Progress:
 
     def _take_elsewhere(self, event: Event) -> None:
         if event.kind == "through":
-            self.ways.add(str(event.topic))
+            self.intermediate.add(str(event.topic))
         if event.topic is None or event.partition is None:
             return
         place = event.topic, event.partition

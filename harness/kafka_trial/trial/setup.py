@@ -28,7 +28,13 @@ from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_ser
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
 from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch, merged_text
-from kafka_trial.consumers.process import LaunchContext, dead_letter_topic, process_group, sink_topic, topics_on_the_way
+from kafka_trial.consumers.process import (
+    LaunchContext,
+    dead_letter_topic,
+    intermediate_topics,
+    process_group,
+    sink_topic,
+)
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.containers.network import require_image
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -49,7 +55,7 @@ from kafka_trial.trial.progress import GroupWatch, Progress
 from kafka_trial.trial.provenance import provenance
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
-from kafka_trial.witness.witness import OnTheWayRead, SinkTableRead, SinkTopicRead
+from kafka_trial.witness.witness import IntermediateTopicsRead, SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
 
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
@@ -126,8 +132,8 @@ def _opened(
     )
     identity = trial_spec.consumer.identity
     dead_letters = dead_letter_topic(trial_spec.consumer, launch_context)
-    through = OnTheWayRead(
-        topics_on_the_way(trial_spec.consumer, launch_context),
+    through = IntermediateTopicsRead(
+        intermediate_topics(trial_spec.consumer, launch_context),
         (dead_letters,) if dead_letters else (),
         identity.header or ID_HEADER,
         identity.json_path or ID_FIELD,

@@ -195,7 +195,7 @@ def _fresh(judgement: Judgement) -> Iterator[str]:
     if slices is None or trial_context.drain_ns is None or not trial_context.windows:
         return
     pairs = zip(slices["slice"].tolist(), slices["fresh"].tolist(), strict=True)
-    own = ((slice_, count) for slice_, count in pairs if not trial_context.on_the_way(slice_))
+    own = ((slice_, count) for slice_, count in pairs if not trial_context.is_intermediate(slice_))
     few = {trial_context.slices[slice_][1]: count for slice_, count in own if count < FRESH_MIN}
     few = {partition: count for partition, count in few.items() if partition != NOWHERE}
     if few:

@@ -45,7 +45,7 @@ def _seen(member: int, trial_context: TrialContext, *, until_ns: int, partitions
     given = _given(trial_context, since_ns=since_ns, until_ns=until_ns)
     own = [slices for (owner, _), slices in given.items() if owner == member]
     if any(slices != () for slices in own):
-        numbers = {number for slices in own for number in slices or () if not trial_context.on_the_way(number)}
+        numbers = {number for slices in own for number in slices or () if not trial_context.is_intermediate(number)}
         had = sorted(trial_context.slices[number][1] for number in numbers)
         return f"had {_named(had)} and fetched" if fetches else None
     taken = {number for slices in given.values() for number in slices or ()}

@@ -33,7 +33,7 @@ KEY_BYTES_MAX: Final = 200  # a longer key is no id
 
 
 @dataclass(frozen=True)
-class Identity:
+class IdPlace:
     """Where a record bears the id of the record of the trial that it stands for."""
 
     header: str = ID_HEADER
@@ -50,7 +50,7 @@ class Identity:
 class HandedOnReader:
     """Turns the batches of one partition into events; no cluster."""
 
-    def __init__(self, topic: str, partition: int, recorder: Recorder, identity: Identity) -> None:
+    def __init__(self, topic: str, partition: int, recorder: Recorder, identity: IdPlace) -> None:
         self.partition = partition
         self.undecodable = 0
         self.tail: Tail | None = None
@@ -108,7 +108,7 @@ class HandedOnReader:
 
 
 @dataclass
-class HandOns:
+class IntermediateTopics:
     """The topics through which the group may hand records on, as they become known: those that it is assigned, for a
     group may delete there what it has committed past. They count once it commits on them, or are `declared`.
 
@@ -120,7 +120,7 @@ class HandOns:
     recorders: list[Recorder]
     known: Collection[str]
     declared: Sequence[str] = ()
-    identity: Identity = Identity()
+    identity: IdPlace = IdPlace()
     _began_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     _before: frozenset[str] | None = None  # the topics that were there before the trial
     _names: dict[str, str] = field(default_factory=dict)  # of topic ids
@@ -240,12 +240,12 @@ class HandOns:
             self._recorder.close()
 
 
-class FollowingOn(Following):
+class FollowingIntermediate(Following):
     """Follows the offsets log, and the topics through which the group hands records on."""
 
-    def __init__(self, tails: Sequence[Tail], hand_ons: HandOns) -> None:
+    def __init__(self, tails: Sequence[Tail], intermediate: IntermediateTopics) -> None:
         super().__init__(tails)
-        self._hand_ons = hand_ons
+        self._hand_ons = intermediate
 
     def step(self) -> None:
         """Fetches once from each partition, those of new topics too."""

@@ -39,7 +39,7 @@ from kafka_trial.kafka_protocol.offsets_records import (
     group_partition,
 )
 from kafka_trial.kafka_protocol.primitives import DecodeError
-from kafka_trial.witness.handed_on import FollowingOn, HandOns, Identity
+from kafka_trial.witness.handed_on import FollowingIntermediate, IdPlace, IntermediateTopics
 from kafka_trial.witness.rpc_server import serve
 from kafka_trial.witness.tail import open_tails
 
@@ -140,14 +140,16 @@ PLACE_FIELDS = ("log_partition", "log_offset", "source_wall_ns")
 ABORTED_FIELDS = ("group", "topic", "partition", "committed_offset", "log_partition", "log_offset")
 
 
-def readers(groups: Sequence[str], recorder: Recorder, hand_ons: HandOns, *, partitions: int) -> list[LogReader]:
+def readers(
+    groups: Sequence[str], recorder: Recorder, intermediate: IntermediateTopics, *, partitions: int
+) -> list[LogReader]:
     """Returns a reader for each partition of the offsets log that holds one of the groups; for all of them where topics
     are declared through which records are handed on: other groups may commit on those."""
-    by_partition: dict[int, list[str]] = {number: [] for number in range(partitions) if hand_ons.declared}
+    by_partition: dict[int, list[str]] = {number: [] for number in range(partitions) if intermediate.declared}
     for group in groups:
         by_partition.setdefault(group_partition(group, partitions=partitions), []).append(group)
     return [
-        LogReader(number, names, recorder, through=hand_ons.declared, on_event=hand_ons.see)
+        LogReader(number, names, recorder, through=intermediate.declared, on_event=intermediate.see)
         for number, names in by_partition.items()
     ]
 
@@ -166,19 +168,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         recorders = [stack.enter_context(Recorder(options.history, SOURCE))]
         brokers = stack.enter_context(Brokers(options.bootstrap))
-        identity = Identity(options.header, options.field)
-        hand_ons = HandOns(
+        identity = IdPlace(options.header, options.field)
+        intermediate = IntermediateTopics(
             brokers, options.history, recorders, known=options.topic, declared=options.through, identity=identity
         )
-        stack.callback(hand_ons.close)
+        stack.callback(intermediate.close)
         tails = open_tails(
             brokers,
             OFFSETS_TOPIC,
-            lambda partitions: readers(options.group, recorders[0], hand_ons, partitions=partitions),
+            lambda partitions: readers(options.group, recorders[0], intermediate, partitions=partitions),
         )
         with suppress(NoAnswerError):  # asked again when a topic is found
-            hand_ons.look()
-        return serve(FollowingOn(tails, hand_ons), recorders)
+            intermediate.look()
+        return serve(FollowingIntermediate(tails, intermediate), recorders)
 
 
 Fields = dict[str, Any]

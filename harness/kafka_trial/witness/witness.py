@@ -63,7 +63,7 @@ SinkRead = SinkTopicRead | SinkTableRead
 
 
 @dataclass(frozen=True)
-class OnTheWayRead:
+class IntermediateTopicsRead:
     """The topics that a group is known to hand records on through, and where the records' ids are in those and in all
     that it turns out to commit on besides; but for `not_topics`."""
 
@@ -159,7 +159,7 @@ def start_witnesses(
     lanes: Sequence[Lane],
     transactions: bool = False,
     sink: SinkRead | None = None,
-    through: OnTheWayRead | None = None,
+    through: IntermediateTopicsRead | None = None,
 ) -> list[Witness]:
     """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; of `transactions`, for
     a consumer whose progress is in its own; and of the topic or table that its output goes to, if there is one.
@@ -174,7 +174,14 @@ def start_witnesses(
     leased = ",".join(str(lane.index) for lane in lanes)
     topics = [f"--topic={name}" for name in (topic, *([sink.topic] if isinstance(sink, SinkTopicRead) else []))]
     commands = {
-        "offsets_log": [*bootstrap, *history, "--group", group, *topics, *(through or OnTheWayRead()).arguments],
+        "offsets_log": [
+            *bootstrap,
+            *history,
+            "--group",
+            group,
+            *topics,
+            *(through or IntermediateTopicsRead()).arguments,
+        ],
         "request_log": [*logs, *history, "--group", group, "--lanes", leased],
         "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
     }

@@ -13,7 +13,7 @@ from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.batches import Fetched, batches
 from kafka_trial.kafka_protocol.cluster_queries import Metadata, Partition, Topic
-from kafka_trial.witness.handed_on import FollowingOn, HandedOnReader, HandOns, Identity
+from kafka_trial.witness.handed_on import FollowingIntermediate, HandedOnReader, IdPlace, IntermediateTopics
 from kafka_trial.witness.offsets_log import LogReader
 from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, batch_of, marker_of
 from witness.test_offsets_log import _committed
@@ -26,7 +26,7 @@ NAMELESS = [(None, b"7")]
 def _told(folder: Path, *raw: bytes) -> list[tuple[Any, ...]]:
     """Returns offset, id and count of what is told of some batches, one fetched after the other."""
     with Recorder(folder, "through") as recorder:
-        reader, position = HandedOnReader("g-way", 0, recorder, Identity()), 0
+        reader, position = HandedOnReader("g-way", 0, recorder, IdPlace()), 0
         for batch in batches(b"".join(raw)):
             reader.take(batch, max(position, batch.base_offset))
             position = batch.next_offset
@@ -115,26 +115,26 @@ def test_a_topic_is_read_once_the_group_has_it_and_counts_once_it_commits_there(
     """Not the trial's own, and none before; what was there when it was found may have been there for long, what came
     since not before it was asked for last."""
     recorders: list[Recorder] = []
-    hand_ons = HandOns(cluster, tmp_path, recorders, known=["t"], declared=["never-there"])  # type: ignore[arg-type]
-    following = FollowingOn([], hand_ons)
+    intermediate = IntermediateTopics(cluster, tmp_path, recorders, known=["t"], declared=["never-there"])  # type: ignore[arg-type]
+    following = FollowingIntermediate([], intermediate)
     monkeypatch.setattr("kafka_trial.witness.handed_on.ASK_EVERY_S", 0.0)
-    hand_ons.look()
-    hand_ons.see("committed", {"topic": "t"})
+    intermediate.look()
+    intermediate.see("committed", {"topic": "t"})
     following.step()
     assert not (tmp_path / "through.jsonl").exists()
     cluster.topics["g-way"] = [_answer(0, 1), Fetched(1, 1, b""), _answer(1, 2)]
-    hand_ons.see(*assigned)
+    intermediate.see(*assigned)
     for _ in range(4):
         following.step()
     records = [event for event in _events(tmp_path) if event.kind == "handed_on"]
     assert [(e.offset, "asked_ns" in e.details) for e in records] == [(0, False), (1, True)]
     assert [event.kind for event in _events(tmp_path)].count("through") == (assigned == COMMITTED)
-    hand_ons.see(*COMMITTED)
+    intermediate.see(*COMMITTED)
     following.step()
     (found,) = (event for event in _events(tmp_path) if event.kind == "through")
     assert (found.topic, found.topic_id, found.details) == ("g-way", "id of g-way", {"partitions": 1, "made": True})
     assert [one.source for one in recorders] == ["through"]
-    hand_ons.close()
+    intermediate.close()
 
 
 def test_a_topic_that_nobody_finds_is_named_at_the_snapshot(
@@ -142,11 +142,11 @@ def test_a_topic_that_nobody_finds_is_named_at_the_snapshot(
 ) -> None:
     """One that is only declared, or assigned, may never be there."""
     monkeypatch.setattr("kafka_trial.witness.handed_on.ASK_EVERY_S", 0.0)
-    hand_ons = HandOns(cluster, tmp_path, [], known=["t"], declared=["g-retry"])  # type: ignore[arg-type]
-    following = FollowingOn([], hand_ons)
-    hand_ons.see(*BY_NAME)
+    intermediate = IntermediateTopics(cluster, tmp_path, [], known=["t"], declared=["g-retry"])  # type: ignore[arg-type]
+    following = FollowingIntermediate([], intermediate)
+    intermediate.see(*BY_NAME)
     assert following.snapshot(within_s=0).state == "complete"
-    hand_ons.see(*COMMITTED)
+    intermediate.see(*COMMITTED)
     answer = following.snapshot(within_s=0)
     assert (answer.state, answer.message) == (
         "behind",
