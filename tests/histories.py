@@ -158,6 +158,12 @@ def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | 
 # --- the brokers' word -------------------------------------------------------------------------------------------
 
 
+def rated(rate: float, *burst: int) -> Line:
+    """Returns what the run tells of the opening burst: records a second, and how many each partition had."""
+    entries = [{"partition": partition, "count": count} for partition, count in enumerate(burst)]
+    return Line("run", "calibrated", {"rate": rate, "entries": entries})
+
+
 def committed(
     value: int,
     *,

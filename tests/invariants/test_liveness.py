@@ -22,6 +22,7 @@ from histories import (
     on,
     phase,
     processed,
+    rated,
     revoked,
     stood_still,
     undecided,
@@ -29,6 +30,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
+from kafka_trial.invariants.backlog import Backlog
 from kafka_trial.invariants.liveness_bounds import Timing, convergence_bound_s, stall_window_s
 from kafka_trial.invariants.trial_context import Settings
 
@@ -316,15 +318,14 @@ def test_late_convergence_forgives_what_was_skipped() -> None:
 
 def test_the_bound_is_the_sum_of_its_terms() -> None:
     """Session, poll interval, longest handler, commit, metadata (where partitions were added), twice the backlog."""
-    timing = Timing(6.0, 10.0, 1.0, metadata_age_s=5.0, longest_handler_s=2.0, backlog=300, rate_per_s=100.0)
+    timing = Timing(6.0, 10.0, 1.0, metadata_age_s=5.0, longest_handler_s=2.0, backlog=Backlog(300, 100.0))
     added = Timing(
         6.0,
         10.0,
         1.0,
         metadata_age_s=5.0,
         longest_handler_s=2.0,
-        backlog=300,
-        rate_per_s=100.0,
+        backlog=Backlog(300, 100.0),
         partitions_added=True,
     )
     assert (convergence_bound_s(timing), convergence_bound_s(added), stall_window_s(timing)) == (25.0, 30.0, 17.0)
@@ -340,6 +341,16 @@ def test_the_bound_is_never_under_ten_seconds() -> None:
 def test_late_convergence_leaves_a_false_lag_to_its_own_name() -> None:
     """All is done, and the position stays behind: one partition has one of the three."""
     assert judged("late-convergence", [*DONE, committed(1), phase("drain"), after(20)]) == []
+
+
+@pytest.mark.parametrize(("took_s", "found"), [(14.4, 0), (15.6, 1)])
+def test_a_partition_may_take_as_long_as_its_own_backlog(took_s: float, found: int) -> None:
+    """Six records are left of one of two partitions, which had half of a burst at 4/s: B is 9 + 2 × 6 / 2 = 15 s, and
+    not the 12 s that both would take together."""
+    all_six = [*handled("m0", *range(6)), *committed(6)]
+    before = [assigned("m0", 0, 1), rated(4.0, 1, 1), *(on(1, line) for line in all_six), after(1)]
+    lines = [*before, phase("drain"), after(took_s), *all_six, after(1)]
+    assert len(judged("late-convergence", lines, records=6, partitions=2)) == found
 
 
 QUICK = with_settings(converge_within_s=1.0)  # a bound that is shorter than the window
@@ -465,6 +476,11 @@ def test_a_stall_that_reaches_into_the_time_excuses(name: str) -> None:
         ([*DONE, on(1, delivered("m0", 0)), after(5), on(1, processed("m0", 0)), phase("drain"), after(1)], 22.01),
         ([*DONE, Line("run", "calibrated", {"rate": 8.0}), phase("drain"), after(1)], 10.01),
         ([*DONE, Line("run", "calibrated", {"rate": 0.5}), phase("drain"), after(1)], 17.01),
+        ([*DONE, committed(2), rated(2.0, 7, 1), phase("drain"), after(1)], 13.01),
+        ([*DONE, committed(2), rated(2.0, 1, 7), phase("drain"), after(1)], 9.01 + 2 * 2 / (2.0 * 7 / 8)),
+        ([*DONE, committed(2), rated(3.0, 1, 0, 1), phase("drain"), after(1)], 9.01 + 2 * 2 / (3.0 / 2)),
+        ([*DONE, committed(2), rated(1.0, 1, 1), phase("drain"), after(1)], 13.01),
+        ([*DONE, rated(2.0, 1, 1), phase("drain"), after(1)], 13.01),
         ([*DONE, phase("steady"), after(1)], 10.0),
         ([*DONE, phase("heal"), after(1)], 17.01),
     ],
@@ -475,6 +491,11 @@ def test_a_stall_that_reaches_into_the_time_excuses(name: str) -> None:
         "a handler of five seconds before it",
         "a rate",
         "a rate too low",
+        "a small share of the burst: as the mean",
+        "a large share of the burst",
+        "no share of the burst: as the mean",
+        "a share of less than one a second",
+        "all partitions alike",
         "no drain",
         "only healed",
     ],
@@ -502,10 +523,10 @@ def test_a_consumer_that_declares_nothing_is_judged_by_what_the_harness_starts_i
     [
         (Timing(6.0, 10.0, 1.0, protocol="none", longest_handler_s=5.0), 12.0),
         (Timing(6.0, 10.0, 1.0, protocol="consumer", longest_handler_s=5.0), 22.0),
-        (Timing(6.0, 3.0, 1.0, backlog=3), 16.0),
-        (Timing(6.0, 3.0, 1.0, backlog=3, rate_per_s=0.0), 16.0),
-        (Timing(6.0, 3.0, 1.0, backlog=3, rate_per_s=1.5), 14.0),
-        (Timing(6.0, 3.0, 1.0, backlog=300, converge_within_s=0.5), 0.5),
+        (Timing(6.0, 3.0, 1.0, backlog=Backlog(3)), 16.0),
+        (Timing(6.0, 3.0, 1.0, backlog=Backlog(3, 0.0)), 16.0),
+        (Timing(6.0, 3.0, 1.0, backlog=Backlog(3, 1.5)), 14.0),
+        (Timing(6.0, 3.0, 1.0, backlog=Backlog(300), converge_within_s=0.5), 0.5),
         (Timing(6.0, 10.0, 1.0, partitions_added=True), 17.0),
     ],
 )

@@ -31,10 +31,12 @@ from histories import (
     holds,
     log_end,
     lost,
+    on,
     own_time,
     owner,
     phase,
     processed,
+    rated,
     read_late,
     revoked,
     said,
@@ -503,6 +505,15 @@ def test_what_is_late_by_no_more_than_the_machine_was_busier_is_left_open(sample
     lines = [*BUSY, phase("drain"), after(13), sample, at_once(delivered("m0", 1))]
     assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
     assert told("late-convergence", lines, SETTINGS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
+
+
+@pytest.mark.parametrize(("burst", "after_s", "late"), [((1, 1), 10.7, False), ((1, 1), 11.6, True), ((), 10.7, True)])
+def test_a_partition_may_take_as_long_as_its_own_backlog(burst: tuple[int, ...], after_s: float, *, late: bool) -> None:
+    """Eight records of one of two partitions, which had half of a burst at 4/s: B is 3 + 2 × 8 / 2 = 11 s."""
+    everything = [*handled("m0", *range(8)), *committed(8)]
+    before: Lines = [assigned("m0", 0, 1), rated(4.0, *burst), *(on(1, line) for line in everything), after(1)]
+    lines = [*before, phase("drain"), after(after_s), *everything, after(1)]
+    assert told("late-convergence", lines, records=8, partitions=2) == ([-1] * late, 0)
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

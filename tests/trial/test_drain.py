@@ -35,6 +35,7 @@ from kafka_trial.consumers.spec import ConsumerSpec, EvidenceGiven, KafkaSetting
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.invariants.backlog import backlog_of
 from kafka_trial.invariants.liveness_bounds import drain_bound
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.trial.drain import DrainBounds
@@ -43,7 +44,8 @@ from kafka_trial.trial.progress import GroupWatch, Progress
 Lines = list[Line | list[Line]]
 ENDS = {0: 4}
 MS = 1_000_000
-RATE = Line("run", "calibrated", {"rate": 4.0})
+BURST = {0: 7, 1: 1}
+RATE = Line("run", "calibrated", {"rate": 4.0, "entries": [{"partition": p, "count": n} for p, n in BURST.items()]})
 FIRST: Lines = [RATE, assigned("m0"), handled("m0", 0), committed(1)]
 STANDS = {"protocol": "classic", "session_timeout_s": 3.0, "poll_interval_s": 60.0, "commit_interval_s": 1.0}
 KAFKA = KafkaSettings(session_timeout_s=3.0, poll_interval_s=60.0)
@@ -69,8 +71,8 @@ def bounds_of(tmp_path: Path, events: Sequence[Event], *, sink: str = "none") ->
     folder = folder_of(tmp_path, events)
     progress = Progress(folder, TOPIC, GROUP, by_effects=sink != "none").update()
     watch = GroupWatch(folder.history, GROUP, spec(sink)).update()
-    backlog = progress.backlog(ENDS)
-    rate = 4.0
+    left = [(place, records) for place, records in progress.backlog(ENDS).items() if isinstance(place, int)]
+    backlog = backlog_of(left, 4.0, BURST)
     (tmp_path / "written").mkdir()
     run = Recorder(tmp_path / "written", "run")
     return (
@@ -79,7 +81,7 @@ def bounds_of(tmp_path: Path, events: Sequence[Event], *, sink: str = "none") ->
             ENDS,
             progress,
             watch,
-            lambda: watch.timing(backlog=backlog, rate_per_s=rate, movements=progress.moves.movements),
+            lambda: watch.timing(backlog=backlog, movements=progress.moves.movements),
         ),
         folder,
     )
@@ -188,7 +190,7 @@ def test_an_effect_that_was_refused_is_none(tmp_path: Path) -> None:
     told: Lines = [*SINK, *(effect(offset) for offset in range(3)), effect(3, outcome="fail"), committed(4)]
     folder = folder_of(tmp_path, history(told, records=4))
     progress = Progress(folder, TOPIC, GROUP, by_effects=True).update()
-    assert (progress.handled_total(), progress.backlog(ENDS)) == (3, 1)
+    assert (progress.handled_total(), sum(progress.backlog(ENDS).values())) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_what_is_left_counts_as_the_judge_counts_it(
 ) -> None:
     """Of four records."""
     folder = folder_of(tmp_path, history(lines, records=4))
-    assert Progress(folder, TOPIC, GROUP).update().backlog(ENDS, **seen) == left
+    assert sum(Progress(folder, TOPIC, GROUP).update().backlog(ENDS, **seen).values()) == left
 
 
 def test_what_was_left_is_what_was_left_then(tmp_path: Path) -> None:
@@ -215,4 +217,4 @@ def test_what_was_left_is_what_was_left_then(tmp_path: Path) -> None:
     events = history(lines, records=4)
     began_ns = next(event.time_ns for event in events if event.details.get("phase") == "drain")
     progress = Progress(folder_of(tmp_path, events), TOPIC, GROUP).update()
-    assert (progress.backlog(ENDS, at_ns=began_ns), progress.backlog(ENDS)) == (3, 0)
+    assert (sum(progress.backlog(ENDS, at_ns=began_ns).values()), sum(progress.backlog(ENDS).values())) == (3, 0)

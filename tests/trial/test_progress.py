@@ -74,7 +74,7 @@ def test_what_expired_before_anybody_ran_is_not_waited_for(tmp_path: Path) -> No
         recorder.record("log_start", time_ns=10, **HERE, offset=2)
         recorder.record("log_start", time_ns=30, **HERE, offset=3)
     progress = Progress(folder, "t", "g").update()
-    assert (progress.records(ENDS), progress.lag(ENDS), progress.backlog(ENDS)) == (2, 2, 2)
+    assert (progress.records(ENDS), progress.lag(ENDS), sum(progress.backlog(ENDS).values())) == (2, 2, 2)
     with Recorder(folder.history, "consumer-m0-2") as recorder:
         recorder.record("exited", time_ns=40, member="m0")
     progress.update()
@@ -116,7 +116,7 @@ TWICE = [group(5, "a", "b", "c"), phase(10, "faults"), *kill(0, 11, "m0"), *kill
 
 def test_the_drain_lasts_for_two_sessions_in_series(tmp_path: Path) -> None:
     """From the first kill on, a rebalance of the declared 10 s and of a heartbeat after each."""
-    timing = watch_of(tmp_path, *TWICE).timing(backlog=0, rate_per_s=None)
+    timing = watch_of(tmp_path, *TWICE).timing()
     assert (timing.session_timeout_s, timing.expiries) == (45.0, 2)
     assert timing.detection_s == pytest.approx(2 * (45 + 25) - (30 - 11))
 
@@ -126,7 +126,7 @@ def test_the_drain_waits_for_members_to_notice_partitions_that_were_added(tmp_pa
     about = {"fault_no": 0, "fault": "partitions-added", "target": "all: all"}
     told = [phase(10, "faults"), ("nemesis", 11, "injected", about), ("nemesis", 12, "healed", about)]
     before, after = (watch_of(tmp_path / name, *lines) for name, lines in (("b", told[:1]), ("a", told)))
-    bounds_s = [convergence_bound_s(one.timing(backlog=0, rate_per_s=None)) for one in (before, after)]
+    bounds_s = [convergence_bound_s(one.timing()) for one in (before, after)]
     assert bounds_s[1] - bounds_s[0] == SPEC.kafka.metadata_age_s
 
 
@@ -198,9 +198,7 @@ def test_the_longest_handler_and_round_are_those_before_the_faults(tmp_path: Pat
         for begin_s, end_s, offset in times
         for at_s, kind in ((begin_s, "delivered"), (end_s, "processed"))
     ]
-    timing = watch_of(tmp_path, phase(10, "faults"), group(0, "a", session_ms=6000), *lines).timing(
-        backlog=0, rate_per_s=None
-    )
+    timing = watch_of(tmp_path, phase(10, "faults"), group(0, "a", session_ms=6000), *lines).timing()
     assert (timing.longest_handler_s, timing.poll_interval_s) == (2.0, 4.0 + 2.0)
 
 
@@ -250,7 +248,11 @@ def test_the_drain_waits_for_what_was_handed_on(tmp_path: Path) -> None:
             through.record("handed_on", topic="g-assigned-only", partition=0, offset=offset)
             through.record("handed_on", **THERE, offset=offset, id=f"r{offset}")
     progress = Progress(folder, "t", "g").update()
-    assert (progress.lag(ENDS), progress.is_left(ENDS), progress.backlog(ENDS, by_handled=False)) == (1, True, 1)
+    assert (progress.lag(ENDS), progress.is_left(ENDS), sum(progress.backlog(ENDS, by_handled=False).values())) == (
+        1,
+        True,
+        1,
+    )
     with Recorder(tmp_path, "offsets") as more:
         more.record("committed", **THERE, committed_offset=2)
         more.flush()

@@ -138,6 +138,7 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
+                                      entries? (partition, count: how many records of the burst each had)
                     drain_bound       converge_s stuck_s message   (B and W by which the drain is bounded, and what they
                                       follow from; again where more was known later: the last one counts)
                     few_handled       count message   (fewer records than a verdict takes, when the drain was over; message: what

@@ -19,14 +19,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kafka_trial.invariants.backlog import Backlog, backlog_of
 from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
 from kafka_trial.invariants.group_timeouts import Movements
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
 from kafka_trial.invariants.liveness_bounds import (
-    RATE_UNCALIBRATED,
+    NO_BACKLOG,
     DrainBound,
     Timing,
+    backlog_s,
     bound_in_words,
     convergence_bound_s,
     cpu_wait_excess_s,
@@ -85,7 +87,8 @@ class Group:
     def patience_s(self) -> float:
         """How long the drain must have been before anybody is blamed for what is left: W where the group makes
         no progress; else B, as far as the rate was measured, and what the machine was slower or busier."""
-        measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
+        rated = self.timing.backlog.rate_per_s is not None
+        measured = self.timing if rated else replace(self.timing, backlog=NO_BACKLOG)
         enough_s = max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
         return min(enough_s, self.drain_bound.no_progress_s) if self.makes_no_progress else enough_s
 
@@ -107,11 +110,10 @@ class Group:
 
         Nothing, where no partition moved any more for W: whatever was left then, nobody was working at it.
         """
-        rate, claimed = self.timing.rate_per_s, self.timing.converge_within_s is not None
-        if rate is None or claimed or not self._since("moved_ns", self.window_s):
+        unrated, claimed = self.timing.backlog.rate_per_s is None, self.timing.converge_within_s is not None
+        if unrated or claimed or not self._since("moved_ns", self.window_s):
             return 0.0
-        slower_s = (self.commit_slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
-        return slower_s + self.cpu_wait_s
+        return (self.commit_slowdown - 1) * backlog_s(self.timing) + self.cpu_wait_s
 
     @property
     def drained_long_enough(self) -> bool:
@@ -176,9 +178,8 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
     timing = timing_of(
         trial_context.settings,
         declared=trial_context.declared_timeouts,
-        backlog=int(slices["backlog"].sum()),
+        backlog=_backlog(slices, trial_context),
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
-        rate=trial_context.calibrated_rate,
         partitions_added=trial_context.partitions_added,
         movements=_movements(slices),
     )
@@ -193,6 +194,13 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
         commit_slowdown=_commit_slowdown(slices),
         cpu_wait_s=cpu_wait_excess_s(trial_context, snapshot_ns),
     )
+
+
+def _backlog(slices: Table, trial_context: TrialContext) -> Backlog:
+    """Returns what takes longest of what was left when the drain began."""
+    about, numbers, left = trial_context, slices["slice"].tolist(), slices["backlog"].tolist()
+    partitions = [None if about.is_intermediate(number) else about.slices[number][1] for number in numbers]
+    return backlog_of(zip(partitions, left, strict=True), about.calibrated_rate, about.opening_burst)
 
 
 def _movements(slices: Table) -> Movements:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kafka_trial.invariants.backlog import Backlog
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements, Pause, pause_of
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings, TrialContext, Window
@@ -22,6 +23,8 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings
 BOUND_S_MIN = 10.0
 FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
 NOTHING_DECLARED = DeclaredTimeouts()
+NO_BACKLOG = Backlog()
+ON_ONE = " of one partition"
 SHOWN_S_MIN = 0.05
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
 HEARTBEATS_A_SESSION = (
@@ -47,8 +50,7 @@ class Timing:
     protocol: str = "classic"
     longest_handler_s: float = 0.0
     partitions_added: bool = False
-    backlog: int = 0
-    rate_per_s: float | None = None
+    backlog: Backlog = NO_BACKLOG
     converge_within_s: float | None = None
     expiries: int = 1
     detection_s: float = 0.0
@@ -62,7 +64,8 @@ def convergence_bound_s(timing: Timing) -> float:
 
     The claim's own bound, else at least 10 s: detection of lost members and a rebalance (which waits for every member,
     up to its poll cycle) after each, the longest handler, a commit, a metadata refresh where partitions were added, and
-    twice the time that the backlog takes at the calibrated rate.
+    twice the time that the backlog takes at the calibrated rate, its own partition's where that takes longer
+    (`backlog.py`).
     """
     if timing.converge_within_s is not None:
         return timing.converge_within_s
@@ -71,15 +74,25 @@ def convergence_bound_s(timing: Timing) -> float:
 
 def bound_terms(timing: Timing) -> Mapping[str, float]:
     """Returns the terms of B in seconds, by what they are for."""
-    rate = max(timing.rate_per_s or RATE_UNCALIBRATED, RATE_UNCALIBRATED)
+    backlog, rate = timing.backlog, backlog_rate_per_s(timing)
     return {
         **_detection(timing),
         "the longest handler": timing.longest_handler_s,
         "the commit interval": timing.commit_interval_s,
         "the metadata age": timing.metadata_age_s if timing.partitions_added else 0.0,
         "requests never answered": timing.unanswered_s,
-        f"twice a backlog of {timing.backlog} at {rate:.0f}/s": 2 * timing.backlog / rate,
+        f"twice a backlog of {backlog.records}{ON_ONE if backlog.of_one else ''} at {rate:.0f}/s": backlog_s(timing),
     }
+
+
+def backlog_s(timing: Timing) -> float:
+    """Returns the time that B leaves for the backlog: twice what it takes."""
+    return 2 * timing.backlog.records / backlog_rate_per_s(timing)
+
+
+def backlog_rate_per_s(timing: Timing) -> float:
+    """Returns how many records of the backlog are done in a second, as far as B goes by it."""
+    return max(timing.backlog.rate_per_s or RATE_UNCALIBRATED, RATE_UNCALIBRATED)
 
 
 def _detection(timing: Timing) -> Mapping[str, float]:
@@ -193,9 +206,8 @@ def timing_of(
     settings: Settings,
     *,
     declared: DeclaredTimeouts = NOTHING_DECLARED,
-    backlog: int = 0,
+    backlog: Backlog = NO_BACKLOG,
     longest_handler_s: float = 0.0,
-    rate: float | None = None,
     partitions_added: bool = False,
     movements: Movements | None = None,
 ) -> Timing:
@@ -214,7 +226,6 @@ def timing_of(
         protocol=declared.protocol or settings.protocol,
         longest_handler_s=longest_handler_s if settings.handler_max_s is None else settings.handler_max_s,
         backlog=backlog,
-        rate_per_s=rate,
         converge_within_s=settings.converge_within_s,
         partitions_added=partitions_added,
         poll_limit_s=limit_s,

@@ -381,6 +381,7 @@ class TrialContext:
     settings: Settings = Settings()
     declared_timeouts: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
+    opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition, where that is told
     drain_bound_s: tuple[float, float] | None = None  # B and W by which the run bounded its drain; None: not told
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False

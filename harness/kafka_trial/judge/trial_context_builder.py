@@ -61,6 +61,7 @@ class TrialContextBuilder(HistoryNames):
     heartbeat_runs: HeartbeatRunCollector = field(default_factory=HeartbeatRunCollector)
     member_spans: MemberSpanCollector = field(default_factory=MemberSpanCollector)
     calibrated_rate: float | None = None
+    opening_burst: dict[int, int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     drain_bound_s: tuple[float, float] | None = None
     control_read: str | None = None
@@ -108,6 +109,7 @@ class TrialContextBuilder(HistoryNames):
             settings=settings,
             declared_timeouts=self.timeouts.declared(),
             calibrated_rate=self.calibrated_rate,
+            opening_burst=self.opening_burst,
             calibrated_ns=self.calibrated_ns,
             drain_bound_s=self.drain_bound_s,
             partitions_added=len(self.partition_counts) > 1,
@@ -192,6 +194,17 @@ def _phase(builder: TrialContextBuilder, source: int, body: Body) -> None:
 def _calibrated(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
         builder.calibrated_rate, builder.calibrated_ns = float(body["rate"]), body["time_ns"]
+        builder.opening_burst = _counts(body.get("entries"))
+
+
+def _counts(entries: object) -> dict[int, int]:
+    """Returns how many records each partition has, of the entries that say so."""
+    told = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return {
+        entry["partition"]: entry["count"]
+        for entry in told
+        if isinstance(entry.get("partition"), int) and isinstance(entry.get("count"), int)
+    }
 
 
 def _drain_bound(builder: TrialContextBuilder, source: int, body: Body) -> None:

@@ -23,7 +23,8 @@ from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN, Timing, convergence_bound_s
+from kafka_trial.invariants.backlog import Backlog, backlog_of
+from kafka_trial.invariants.liveness_bounds import FRESH_MIN, NO_BACKLOG, Timing, convergence_bound_s
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses
@@ -33,7 +34,7 @@ from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
-from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Progress
+from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Place, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
@@ -77,6 +78,7 @@ class TrialEnvironment:
     postgres: PostgresServer | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
+    opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition
     _producer: ProducerHandle | None = field(default=None)
 
     @property
@@ -84,10 +86,9 @@ class TrialEnvironment:
         assert self._producer is not None, "started by `start_workload`"
         return self._producer
 
-    def timing(self, *, backlog: int) -> Timing:
+    def timing(self, *, backlog: Backlog = NO_BACKLOG) -> Timing:
         """Returns what the bounds of convergence follow from."""
-        movements = self.progress.moves.movements
-        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s, movements=movements)
+        return self.watch.update().timing(backlog=backlog, movements=self.progress.moves.movements)
 
     def drain_bounds(self, ends: Mapping[int, int]) -> DrainBounds:
         """Returns the bounds of a drain that begins now, with all below `ends` to be done.
@@ -99,7 +100,7 @@ class TrialEnvironment:
 
         def timing() -> Timing:
             left = self.progress.update().backlog(ends, at_ns=began_ns, by_commits=in_kafka, by_handled=by_handled)
-            return self.timing(backlog=left)
+            return self.timing(backlog=self._backlog(left))
 
         return DrainBounds(self.run, ends, self.progress, self.watch, timing, began_ns)
 
@@ -108,9 +109,8 @@ class TrialEnvironment:
 
         The history is read anew, from its beginning: a fault asks, in a thread of its own.
         """
-        progress = self.progress.anew().update()
-        backlog = min(progress.lag(ends), progress.unhandled(ends))
-        return convergence_bound_s(self._watched_anew().timing(backlog=backlog, rate_per_s=self.rate_per_s))
+        left = self.progress.anew().update().undone(ends)
+        return convergence_bound_s(self._watched_anew().timing(backlog=self._backlog(left)))
 
     def busier_s(self, since_ns: int) -> float:
         """Returns how much longer members and brokers have waited for a processor since then than they did before.
@@ -118,6 +118,10 @@ class TrialEnvironment:
         Of the history, as above.
         """
         return self._watched_anew().busier_s(since_ns=since_ns, now_ns=time.monotonic_ns())
+
+    def _backlog(self, left: Mapping[Place, int]) -> Backlog:
+        by_partition = [(place if isinstance(place, int) else None, records) for place, records in left.items()]
+        return backlog_of(by_partition, self.rate_per_s, self.opening_burst)
 
     def _watched_anew(self) -> GroupWatch:
         return GroupWatch(self.folder.history, self.group_name, self.trial_spec.consumer).update()
@@ -219,10 +223,17 @@ class TrialEnvironment:
         count = self.producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
         drained = self._drained(count, until_s=began_s + CALIBRATION_WITHIN_S)
         took_s = max(1.0, time.monotonic() - began_s)
-        self.rate_per_s = rate = drained / took_s
-        self.record("calibrated", count=drained, seconds=took_s, rate=rate, all_drained=drained >= count)
+        self.rate_per_s, self.opening_burst = drained / took_s, dict(self.ends())
+        self.record(
+            "calibrated",
+            count=drained,
+            seconds=took_s,
+            rate=self.rate_per_s,
+            all_drained=drained >= count,
+            entries=[{"partition": partition, "count": end} for partition, end in sorted(self.opening_burst.items())],
+        )
         self.console.say(
-            f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {rate:.0f}/s"
+            f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {self.rate_per_s:.0f}/s"
         )
         if not drained:
             self.console.say(f"nothing was handled yet; {self.group.last_words}")
@@ -438,7 +449,7 @@ class TrialEnvironment:
         Raises:
             WaitTimeout: it took longer, or `each_round`, which is called each round, returned why to wait no longer.
         """
-        timing = self.timing(backlog=0)
+        timing = self.timing()
         lost_s = max(0.0, self.watch.lost_until_ns() / 1e9 - time.monotonic())
         fed = FreshRecords()
         wait_until(

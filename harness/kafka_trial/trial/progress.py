@@ -19,10 +19,12 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.invariants.backlog import Backlog
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements
 from kafka_trial.invariants.liveness_bounds import (
     FRESH_MIN,
     HEARTBEATS_A_SESSION,
+    NO_BACKLOG,
     Timing,
     cpu_wait_excess_s,
     expiries,
@@ -36,6 +38,7 @@ from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 NEVER = 2**63 - 1
 IntermediatePartition = tuple[str, int]  # a partition of a topic that the group hands records on through
+Place = int | IntermediatePartition  # a partition of the trial's topic, or such a one
 
 
 @dataclass
@@ -137,14 +140,28 @@ class Progress:
         """Returns up to where a partition is committed, or gone."""
         return max(self.committed.get(partition, 0), expired[partition])
 
-    def lag_through(self, at_ns: int = NEVER) -> int:
+    def lag_through(self) -> int:
+        """Returns how many positions the commits are behind the records that were handed on, in all their topics."""
+        return sum(self.behind_through().values())
+
+    def behind_through(self, at_ns: int = NEVER) -> dict[Place, int]:
         """Returns how many positions the commits were behind the records that had been handed on by then."""
         committed = {place: position for told_ns, place, position in self.commits_through if told_ns <= at_ns}
         ends: dict[IntermediatePartition, int] = {}
         for told_ns, place, end in self.handed_on:  # of transactions in the order in which they ended
             if told_ns <= at_ns and place[0] in self.intermediate:
                 ends[place] = max(end, ends.get(place, 0))
-        return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
+        return {place: max(0, end - committed.get(place, 0)) for place, end in ends.items()}
+
+    def undone(self, ends: Mapping[int, int]) -> Mapping[Place, int]:
+        """Returns how many offsets below `ends` are neither handled nor committed past, whichever are fewer, by
+        partition; and how many records that were handed on are not committed past."""
+        expired = self.expired()
+        left = self.behind_through()
+        for partition, end in ends.items():
+            behind = max(0, end - self._covered(partition, expired))
+            left[partition] = min(behind, end - len(self.handled[partition]))
+        return left
 
     def unhandled(self, ends: Mapping[int, int]) -> int:
         """Returns how many offsets below `ends` no handler has finished, all partitions."""
@@ -152,21 +169,22 @@ class Progress:
 
     def backlog(
         self, ends: Mapping[int, int], *, at_ns: int = NEVER, by_commits: bool = True, by_handled: bool = True
-    ) -> int:
-        """Returns how many records below `ends` were left at an instant, as the bound of the drain counts them.
+    ) -> Mapping[Place, int]:
+        """Returns how many records below `ends` were left at an instant, by partition, as the bound of the drain counts
+        them.
 
         Of each partition those that were not committed past, or not handled, whichever are more. One of both may tell
         nothing: where progress is not in Kafka, or nobody sees what is handled. What was read later of the time before
         counts too.
         """
         done, expired = self.handled_offsets(at_ns), self.expired()
-        left = self.lag_through(at_ns) if by_commits else 0
+        left: dict[Place, int] = self.behind_through(at_ns) if by_commits else {}
         committed = {partition: position for written_ns, partition, position in self.commits if written_ns <= at_ns}
         for partition, end in ends.items():
             first = expired[partition]
             uncommitted = max(0, end - max(first, committed.get(partition, 0))) if by_commits else 0
             unhandled = len(self._offsets(partition, first, end) - done[partition]) if by_handled else 0
-            left += max(uncommitted, unhandled)
+            left[partition] = max(uncommitted, unhandled)
         return left
 
     def is_left(self, ends: Mapping[int, int]) -> bool:
@@ -354,13 +372,12 @@ class GroupWatch:
                 self._take(event)
         return self
 
-    def timing(self, *, backlog: int, rate_per_s: float | None, movements: Movements | None = None) -> Timing:
+    def timing(self, *, backlog: Backlog = NO_BACKLOG, movements: Movements | None = None) -> Timing:
         """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
         timing = timing_of(
             self._settings(),
             declared=self._declared(),
             backlog=backlog,
-            rate=rate_per_s,
             longest_handler_s=self._longest_ns / SECOND_NS,
             partitions_added=any(window["fault"] == ADDING for window in self._windows.values()),
             movements=movements,

@@ -2852,13 +2852,12 @@ def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
     calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.faults_begin_ns]
     longest = max((end.event.time_ns - begun.event.time_ns for begun, end in calm), default=0) / SECOND_NS
-    backlog = naive_slowdown.backlog(partitions, healed_ns)
-    rates = [e.details["rate"] for e in trial.of_kind("calibrated")]
+    rated = with_backlog and trial.of_kind("calibrated")
     detection = trial.session_s + (0.0 if trial.settings.get("protocol") == "none" else trial.rebalance_s)
     last_ns = max((end_ns for end_ns, _ in trial.lost_sessions.values()), default=0.0)
     detection = detection if begins_ns is None else max(detection, (last_ns - healed_ns) / SECOND_NS)
     terms = detection + longest + float(settings.get("commit_interval_s", 0))
-    return max(10.0, terms + (2 * backlog / rates[-1] if rates and with_backlog else 0.0)) * SECOND_NS
+    return max(10.0, terms + (naive_slowdown.backlog_s(partitions, healed_ns) if rated else 0.0)) * SECOND_NS
 
 
 def _converged_ns(p: Partition) -> float | None:

@@ -26,7 +26,7 @@ def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
         return 0.0
     ratios = sorted(ratio for q in partitions if (ratio := _ratio(q, begins_ns)) is not None)
     times = ratios[(len(ratios) - 1) // 2] if ratios else 1.0
-    slower = (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
+    slower = (times - 1) * backlog_s(partitions, begins_ns) * SECOND_NS if times >= 2 else 0.0
     return slower + waited_more_ns(p.trial, begins_ns)
 
 
@@ -50,16 +50,28 @@ def waited_more_ns(trial: Trial, begins_ns: float) -> float:
     return max(0.0, drain - drain_over * before / before_over) if before_over else 0.0
 
 
-def backlog(partitions: Sequence[Partition], at_ns: int) -> int:
+def backlog_s(partitions: Sequence[Partition], at_ns: int) -> float:
+    """Twice what the backlog takes: all of it at the group's rate, or that of the partition that takes longest at its
+    own, which is its share of the burst, or the mean share of those that had any, whichever is more."""
+    trial = partitions[0].trial
+    told = trial.of_kind("calibrated")[-1].details
+    rate = float(told["rate"])
+    left = {q.tp: _backlog(q, at_ns) for q in partitions}
+    longest = 2 * sum(left.values()) / max(rate, 1.0)
+    burst = {entry["partition"]: entry["count"] for entry in told.get("entries", ()) if entry["count"]}
+    for (topic, partition), records in left.items() if burst and rate else ():
+        own = 0.0 if topic in trial.through else burst.get(partition, 0) / sum(burst.values())
+        longest = max(longest, 2 * records / max(rate * max(own, 1 / len(burst)), 1.0))
+    return longest
+
+
+def _backlog(q: Partition, at_ns: int) -> int:
     """Records not handled by then; of a consumer that shows nobody what it handles, those it had not committed past."""
-    left = 0
-    for q in partitions:
-        told = q.trial.settings
-        silent = told.get("events") == "none" and told.get("sink") in (None, "none") and q.trial.progress_in_kafka
-        committed = q.committed_at(at_ns) if silent else None
-        done_ns = dict.fromkeys(q.records, FOREVER) if silent else q.first_handled
-        left += sum(1 for o in q.records if done_ns.get(o, FOREVER) > at_ns and o >= (committed or 0))
-    return left
+    told = q.trial.settings
+    silent = told.get("events") == "none" and told.get("sink") in (None, "none") and q.trial.progress_in_kafka
+    committed = q.committed_at(at_ns) if silent else None
+    done_ns = dict.fromkeys(q.records, FOREVER) if silent else q.first_handled
+    return sum(1 for o in q.records if done_ns.get(o, FOREVER) > at_ns and o >= (committed or 0))
 
 
 def _ratio(p: Partition, begins_ns: float) -> float | None:

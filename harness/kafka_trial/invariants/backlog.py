@@ -1,0 +1,49 @@
+"""The backlog of a drain: how many records are left when it begins, and how fast they can be worked off.
+
+The opening burst showed both the pace of the whole group and that of each partition, which had its share of the burst
+in the same time. At one time a partition has one owner: a backlog that lies on few of them, behind a member that was
+frozen or by a hot key, takes longer than an even one of as many records. The bound B follows from whichever takes
+longest, the group with all or one partition with its own.
+
+What happens in the drain changes no pace: the rate of whoever is stuck there is no excuse for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """Records left, and how many a second are done of them.
+
+    `rate_per_s`: None where nothing was measured. `of_one`: they lie on one partition, which takes longest.
+    """
+
+    records: int = 0
+    rate_per_s: float | None = None
+    of_one: bool = False
+
+
+def backlog_of(left: Iterable[tuple[int | None, int]], rate_per_s: float | None, burst: Mapping[int, int]) -> Backlog:
+    """Returns what takes longest of a backlog.
+
+    `left`: partition of the trial's topic (None: of another topic) and records left there. `rate_per_s`: of the group
+    with the opening burst; `burst`: how many records of it each partition had (none: not told).
+
+    A partition is worked at as fast as with its share of the burst, but no more slowly than the mean: what had little
+    was never asked to be quick. That mean stands for partitions that the burst did not reach.
+    """
+    counts = list(left)
+    everything = Backlog(sum(records for _, records in counts), rate_per_s)
+    shown = {partition: records for partition, records in burst.items() if records > 0}
+    if not rate_per_s or not shown:
+        return everything
+    mean, total = 1 / len(shown), sum(shown.values())
+    shares = {partition: max(mean, records / total) for partition, records in shown.items()}
+    each = [
+        Backlog(records, rate_per_s * (mean if partition is None else shares.get(partition, mean)), of_one=True)
+        for partition, records in counts
+    ]
+    return max((everything, *each), key=lambda one: one.records / (one.rate_per_s or rate_per_s))
