@@ -18,6 +18,7 @@ from histories import (
     own_time,
     owner,
     processed,
+    rated,
     said,
 )
 from kafka_trial.history.event import Event, to_line
@@ -110,8 +111,9 @@ def test_a_topic_created_anew_is_beyond_this_judge() -> None:
 
 def test_circumstances_survive_the_cache() -> None:
     """What is written as JSON is read back as it was."""
-    builder = rows(history([assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]))[1]
-    trial_context = builder.trial_context(Settings())
+    lines = [rated(4.0, 3, 1), assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]
+    trial_context = rows(history(lines))[1].trial_context(Settings())
+    assert (dict(trial_context.lanes), dict(trial_context.opening_burst)) == ({0: 0, 1: 1}, {0: 3, 1: 1})
     assert from_plain(orjson.loads(orjson.dumps(to_plain(trial_context)))) == trial_context
 
 

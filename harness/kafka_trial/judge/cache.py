@@ -51,8 +51,9 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 20
+CACHE_SCHEMA = 21
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
+BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
 _CHECKSUMS: dict[tuple[Any, ...], list[int]] = {}  # of files that this process has read, by what they were then
@@ -207,7 +208,7 @@ class _RowsWriter:
 def to_plain(trial_context: TrialContext) -> dict[str, Any]:
     """Returns the trial context as what orjson writes, for the cache."""
     plain = {one.name: getattr(trial_context, one.name) for one in fields(trial_context)}
-    return plain | {"lanes": sorted(trial_context.lanes.items())}
+    return plain | {name: sorted(plain[name].items()) for name in BY_NUMBER}
 
 
 def from_plain(plain: Mapping[str, Any]) -> TrialContext:
@@ -226,7 +227,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
             "settings": _settings(plain["settings"]),
             "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
-            "lanes": dict(plain["lanes"]),
+            **{name: dict(plain[name]) for name in BY_NUMBER},
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "through": tuple(IntermediateTopic(**one) for one in plain["through"]),
             "printed": tuple(PrintedLines(**one) for one in plain["printed"]),
