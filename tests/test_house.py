@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
-        *("invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
+        *("invariants.backlog", "invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
         *("invariants.group_presence", "invariants.rejoining"),
         *(
             "kafka_protocol.offsets_records",

@@ -39,7 +39,8 @@ from kafka_trial.invariants.backlog import backlog_of
 from kafka_trial.invariants.liveness_bounds import drain_bound
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.trial.drain import DrainBounds
-from kafka_trial.trial.progress import GroupWatch, Progress
+from kafka_trial.trial.group_watch import GroupWatch
+from kafka_trial.trial.progress import Progress
 
 Lines = list[Line | list[Line]]
 ENDS = {0: 4}

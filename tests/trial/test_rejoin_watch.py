@@ -19,7 +19,7 @@ from kafka_trial.history.event import to_line
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.trial.environment import TrialEnvironment
-from kafka_trial.trial.progress import GroupWatch
+from kafka_trial.trial.group_watch import GroupWatch
 
 SPEC = ConsumerSpec(
     Path("consumer.toml"),

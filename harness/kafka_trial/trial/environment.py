@@ -34,7 +34,8 @@ from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
-from kafka_trial.trial.progress import DrainWatch, FreshRecords, GroupWatch, Place, Progress
+from kafka_trial.trial.group_watch import GroupWatch
+from kafka_trial.trial.progress import DrainWatch, FreshRecords, Place, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer

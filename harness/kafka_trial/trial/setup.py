@@ -51,7 +51,8 @@ from kafka_trial.scenario import Scenario, Topic, scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import consumer_files
 from kafka_trial.trial.environment import TrialEnvironment, shortage
-from kafka_trial.trial.progress import GroupWatch, Progress
+from kafka_trial.trial.group_watch import GroupWatch
+from kafka_trial.trial.progress import Progress
 from kafka_trial.trial.provenance import provenance
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources

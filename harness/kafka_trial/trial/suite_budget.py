@@ -24,7 +24,7 @@ from kafka_trial.consumers.spec import KafkaSettings
 from kafka_trial.errors import InputError
 from kafka_trial.report.explain import TABLE
 from kafka_trial.scenario import Scenario
-from kafka_trial.trial.progress import ADDING
+from kafka_trial.trial.group_watch import ADDING
 
 UNIT_S = {"s": 1, "m": 60, "h": 3600, "": 60}
 NO_ROOM = "no room in a budget of {:g} s"

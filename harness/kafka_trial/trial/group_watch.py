@@ -1,0 +1,292 @@
+"""How a trial's group is doing, seen live from the history: what the bounds of its convergence follow from.
+
+The judge reads the same from the whole history (`judge/requested_timeouts.py`), and never uses this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
+from kafka_trial.consumers.spec import ConsumerSpec
+from kafka_trial.history.event import Event
+from kafka_trial.history.store import Follower
+from kafka_trial.invariants.backlog import Backlog
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements
+from kafka_trial.invariants.liveness_bounds import (
+    HEARTBEATS_A_SESSION,
+    NO_BACKLOG,
+    Timing,
+    cpu_wait_excess_s,
+    expiries,
+    timing_of,
+    with_faults,
+)
+from kafka_trial.invariants.rejoining import awaited, overdue_s
+from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
+from kafka_trial.trial.rejoin_watch import PresenceCollector
+
+SECOND_NS = 1_000_000_000
+ADDING = "partitions-added"
+SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
+HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
+LEFT_EPOCH = -1  # in a heartbeat of KIP-848: the member leaves for good
+SEEN_MIN_NS = 3 * SECOND_NS
+
+
+@dataclass
+class GroupWatch:
+    """What one group's members told the brokers, who is in it, and which faults hit it; fed from a trial's history."""
+
+    history: Path
+    group: str
+    spec: ConsumerSpec
+    phases: dict[str, int] = field(default_factory=dict)
+    calibrated_ns: int | None = None
+    changes: int = 0  # group records so far
+    changed_ns: int = 0
+    member_ids: frozenset[str] = frozenset()
+    _sizes: list[tuple[int, int]] = field(default_factory=list)
+    _windows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _timeouts_ms: dict[str, int] = field(default_factory=dict)
+    _protocols: set[str] = field(default_factory=set)
+    _leaves: list[tuple[int, int]] = field(default_factory=list)
+    _lanes: dict[int, str] = field(default_factory=dict)
+    _rounds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _in_hand: dict[tuple[str, Any, Any, Any], int] = field(default_factory=dict)
+    _cpu_waits: list[CpuWait] = field(default_factory=list)
+    _longest_ns: int = 0
+    _beats: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _fetches: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _positions: dict[tuple[str, int], int] = field(default_factory=dict)
+    _delays: list[tuple[int, int]] = field(default_factory=list)
+    fetched_ns: int = 0  # when a member last asked for records further on than any before
+
+    def __post_init__(self) -> None:
+        self._followers = [Follower(self.history, pattern) for pattern in SOURCES]
+        self._presence = PresenceCollector(self.group)
+
+    def update(self) -> GroupWatch:
+        """Reads what was appended since the last look."""
+        for follower in self._followers:
+            for event in follower.new_events():
+                self._take(event)
+        return self
+
+    def timing(self, *, backlog: Backlog = NO_BACKLOG, movements: Movements | None = None) -> Timing:
+        """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
+        timing = timing_of(
+            self._settings(),
+            declared=self._declared(),
+            backlog=backlog,
+            longest_handler_s=self._longest_ns / SECOND_NS,
+            partitions_added=any(window["fault"] == ADDING for window in self._windows.values()),
+            movements=movements,
+        )
+        about = self._trial_context()
+        if "heal" in self.phases:  # the drain begins now, unless it has begun
+            about = replace(about, phases={"drain": time.monotonic_ns(), **self.phases})
+        return with_faults(timing, about)
+
+    def stood_still_ns(self) -> int:
+        """Returns when the machine last stood still for so long that the judge blames nobody for it; 0: never."""
+        patience_ns = (self._declared().session_timeout_s or 0.0) / 4 * SECOND_NS
+        return max((at_ns for at_ns, delay_ns in self._delays if delay_ns > patience_ns), default=0)
+
+    def busier_s(self, *, now_ns: int, since_ns: int | None = None) -> float:
+        """Returns how much longer members and brokers waited for a processor in the drain, or since an instant, than
+        they did before."""
+        about = self._trial_context()
+        phases = about.phases if since_ns is None else {**about.phases, "drain": since_ns}
+        return cpu_wait_excess_s(replace(about, phases=phases), now_ns)
+
+    def lost_until_ns(self) -> int:
+        """Returns when the last session that a fault cost has expired, and its rebalance is over; 0: none did."""
+        timing = timing_of(self._settings(), declared=self._declared())
+        return max((one.end_ns for one in expiries(self._trial_context(), timing).values()), default=0)
+
+    def last_loss_ns(self) -> int:
+        """Returns when the last fault hit that cost a session; 0: none did."""
+        about = self._trial_context()
+        costly = expiries(about, timing_of(self._settings(), declared=self._declared()))
+        return max((window.injected_ns for window in about.windows if window.number in costly), default=0)
+
+    def awaited_members(self, *, now_ns: int, margin_s: float = 0.0) -> list[str]:
+        """Returns the members that a fault put out of the group, that are not back, and that may still come back: their
+        time, and `margin_s`, are not over."""
+        about = self._trial_context()
+        about = replace(about, **self._presence.trial_context(about.members))
+        still = [one for one in awaited(about, until_ns=now_ns) if overdue_s(about, one, until_ns=now_ns) < margin_s]
+        return [about.members[one.back.member] for one in still]
+
+    @property
+    def members_before(self) -> int | None:
+        """How many members the group had when the faults began; None where nobody was seen in it."""
+        until_ns = self.phases.get("faults", 0)
+        return next((size for at_ns, size in reversed(self._sizes) if at_ns <= until_ns and size), None)
+
+    @property
+    def classic(self) -> bool:
+        """Whether its members speak the classic protocol."""
+        return "classic" in self._protocols
+
+    def rests(self, *, now_ns: int) -> bool:
+        """Tells whether the group has as many members as before the faults, and has noticed those that it lost."""
+        if self.members_before is None:
+            return True
+        noticed = self.changed_ns > self.last_loss_ns() or now_ns > self.lost_until_ns()
+        return noticed and len(self.member_ids) == self.members_before
+
+    def _settings(self) -> Settings:
+        kafka, spec = self.spec.kafka, self.spec
+        return Settings(
+            protocol=kafka.protocol,
+            session_timeout_s=kafka.session_timeout_s,
+            poll_interval_s=kafka.poll_interval_s,
+            metadata_age_s=kafka.metadata_age_s,
+            commit_interval_s=spec.progress.interval_s,
+            converge_within_s=spec.claim.converge_within_s,
+            request_timeout_s=kafka.request_timeout_s,
+            handler_max_s=spec.evidence.handler_max_s,
+            ready_within_s=spec.ready.within_s,
+        )
+
+    def _declared(self) -> DeclaredTimeouts:
+        """As the judge will know it, or longer where neither deliveries nor fetches were seen."""
+        session_ms = self._timeouts_ms.get("session")
+        if session_ms is None and "consumer" in self._protocols:
+            session_ms = round(CONSUMER_SESSION_TIMEOUT_S * 1000)
+        rebalance_ms = self._timeouts_ms.get("rebalance")
+        session_s = self.spec.kafka.session_timeout_s if session_ms is None else session_ms / 1000
+        cycles = [longest for first, last, longest in self._rounds.values() if last - first >= SEEN_MIN_NS]
+        if not self._rounds:
+            cycles = [longest for first, last, longest in self._fetches.values() if last - first >= SEEN_MIN_NS]
+        silent_s = None if self._rounds else self.spec.kafka.poll_interval_s
+        beats = [longest / SECOND_NS for first, last, longest in self._beats.values() if last > first]
+        return DeclaredTimeouts(
+            protocol=next((name for name in ("classic", "consumer") if name in self._protocols), None),
+            session_timeout_s=session_s,
+            rebalance_timeout_s=None if rebalance_ms is None else rebalance_ms / 1000,
+            heartbeat_s=max(beats, default=session_s / HEARTBEATS_A_SESSION),
+            poll_cycle_s=max(cycles) / SECOND_NS if cycles else silent_s,
+            leaves=tuple(self._leaves),
+        )
+
+    def _trial_context(self) -> TrialContext:
+        members = tuple(dict.fromkeys(self._lanes.values()))
+        return TrialContext(
+            members=members,
+            lanes={lane: members.index(name) for lane, name in self._lanes.items()},
+            phases=self.phases,
+            calibrated_ns=self.calibrated_ns,
+            cpu_waits=tuple(self._cpu_waits),
+            windows=tuple(Window(**window) for _, window in sorted(self._windows.items())),
+            settings=self._settings(),
+            declared_timeouts=self._declared(),
+        )
+
+    def _take(self, event: Event) -> None:
+        self._presence.take(event)
+        if event.kind == "phase":
+            self.phases[str(event.details["phase"])] = event.time_ns
+        elif event.kind == "calibrated":
+            self.calibrated_ns = event.time_ns
+        elif event.kind == "cpu_wait":
+            self._cpu_waits.append(CpuWait(event.time_ns, **event.details))
+        elif event.kind == "scheduling_delay":
+            self._delays.append((event.time_ns, int(event.details["delay_ns"])))
+        elif event.source == "nemesis":
+            self._take_fault(event)
+        elif event.source == "offsets":
+            self._take_group(event.kind, event.details, event.time_ns)
+        elif event.kind == "request":
+            self._take_request(event)
+        elif event.member is not None:
+            self._take_word(event)
+
+    def _take_fault(self, event: Event) -> None:
+        number = event.details.get("fault_no", -1)
+        if event.kind == "injected":
+            names = {name: str(event.details.get(name)) for name in ("fault", "target")}
+            times = {"injected_ns": event.time_ns, "healed_ns": None}
+            acts_as = {"acts_as": event.details.get("acts_as")}
+            self._windows[number] = {"number": number, "member": event.member} | names | times | acts_as
+        elif event.kind == "healed" and number in self._windows:
+            self._windows[number]["healed_ns"] = event.time_ns
+
+    def _take_group(self, kind: str, details: Mapping[str, Any], time_ns: int) -> None:
+        tombstone = kind == "group_tombstone" and details.get("record_type") == 5
+        if details.get("group") != self.group or (kind not in ("group", "member") and not tombstone):
+            return
+        self.changes, self.changed_ns = self.changes + 1, time_ns
+        if kind == "group":
+            members = details.get("members", ())
+            self.member_ids = frozenset(member["member_id"] for member in members)
+            self._protocols |= {"classic"} if members else set()
+            for member in members:
+                self._take_timeouts(member)
+        elif tombstone:
+            self.member_ids -= {str(details.get("member_id"))}
+        else:
+            self.member_ids |= {str(details.get("member_id"))}
+            self._protocols.add("consumer")
+            self._take_timeouts(details)
+        self._sizes.append((time_ns, len(self.member_ids)))
+
+    def _take_timeouts(self, about: Mapping[str, Any]) -> None:
+        for name in ("session", "rebalance"):
+            value = about.get(f"{name}_timeout_ms")
+            if value:
+                self._timeouts_ms[name] = max(self._timeouts_ms.get(name, 0), value)
+
+    def _take_request(self, event: Event) -> None:
+        about = event.details
+        if about["api"] == "FETCH" and about.get("lane") is not None:
+            self._take_fetch(event)
+        if about.get("group") != self.group:
+            return
+        if about["api"] in HEARTBEATS and about.get("lane") is not None and self._is_steady(event):
+            _lengthen(self._beats, f"{event.source} {about['lane']}", event.time_ns)
+        if about["api"] == "JOIN_GROUP":
+            self._protocols.add("classic")
+            self._take_timeouts(about)
+        goodbye = about["api"] == "CONSUMER_GROUP_HEARTBEAT" and about.get("epoch") == LEFT_EPOCH
+        if (goodbye or (about["api"] == "LEAVE_GROUP" and not about.get("error"))) and about.get("lane") is not None:
+            self._leaves.append((about["lane"], event.time_ns))
+
+    def _take_fetch(self, event: Event) -> None:
+        if self._is_steady(event):
+            _lengthen(self._fetches, f"{event.source} {event.details['lane']}", event.time_ns)
+        for entry in event.details.get("entries", ()):
+            place = str(entry.get("topic_id") or entry.get("topic")), entry.get("partition", -1)
+            position = entry.get("offset")
+            if isinstance(position, int) and position > self._positions.get(place, -1):
+                self._positions[place] = position
+                self.fetched_ns = max(self.fetched_ns, event.time_ns)
+
+    def _is_steady(self, event: Event) -> bool:
+        """Whether the load has begun and the faults have not."""
+        begun_ns = self.phases.get("steady")
+        return begun_ns is not None and begun_ns <= event.time_ns <= self.phases.get("faults", event.time_ns)
+
+    def _take_word(self, event: Event) -> None:
+        if event.kind == "started":
+            self._lanes[event.details["lane"]] = str(event.member)
+        if event.kind not in ("delivered", "processed") or event.time_ns > self.phases.get("faults", event.time_ns):
+            return
+        record = event.source, event.topic, event.partition, event.offset
+        if event.kind == "delivered":
+            _lengthen(self._rounds, event.source, event.time_ns)
+            self._in_hand[record] = event.time_ns
+        else:
+            self._longest_ns = max(self._longest_ns, event.time_ns - self._in_hand.pop(record, event.time_ns))
+
+
+def _lengthen(rounds: dict[str, tuple[int, int, int]], who: str, time_ns: int) -> None:
+    """Counts one more event of somebody: rounds are (first, last, longest gap)."""
+    first, last, longest = rounds.get(who, (time_ns, time_ns, 0))
+    rounds[who] = first, time_ns, max(longest, time_ns - last)
