@@ -121,6 +121,7 @@ BY_TURNS = (
     Sampled("python-postgres-upserts", "tombstones"),
     Sampled("python-transactional", "down-too-long"),
     Sampled("python-renders-pages", "member-paused"),
+    Sampled("python-at-least-once", "member-killed"),
     Sampled("python-at-least-once", "hot-runs"),
     Sampled("python-at-least-once/consumer-protocol", "partitions-added"),
     Sampled("kafka-verifiable-consumer/short-metadata", "control"),

@@ -24,7 +24,8 @@ KAFKAJS, AIOKAFKA, KAFKA_PYTHON = "kafkajs", "aiokafka", "kafka-python"
 # Streams: "Developer Guide, DSL: Stateless transformations" (selectKey, groupBy: data re-partitioning); Kafka keeps
 #   order within a partition only ("Introduction").
 # librdkafka 2.16: INTRODUCTION.md "At-least-once processing", CONFIGURATION.md (max.poll.interval.ms,
-#   partition.assignment.strategy), rdkafka.h (rd_kafka_offsets_store, rd_kafka_assignment_lost, rebalance_cb).
+#   partition.assignment.strategy, queued.min.messages, fetch.queue.backoff.ms), rdkafka.h (rd_kafka_offsets_store,
+#   rd_kafka_assignment_lost, rebalance_cb).
 # franz-go 1.22: pkg/kgo/config.go (BlockRebalanceOnPoll, AutoCommitMarks, GreedyAutoCommit, OnPartitionsRevoked,
 #   OnPartitionsAssigned), consumer.go (AllowRebalance, PauseFetchPartitions), client.go (CloseAllowingRebalance).
 # sarama 1.47: consumer_group.go (ConsumerGroup.Consume, Pause, ConsumerGroupSession, ConsumerGroupClaim), config.go.
@@ -131,9 +132,14 @@ LIBRARY_ADVICE: Final[Mapping[str, Mapping[str, str]]] = {
         SARAMA: "`ConsumeClaim` runs once for each partition: goroutines that it starts finish in any order.",
         KAFKAJS: "await each record before the next; `partitionsConsumedConcurrently` keeps the order of a partition.",
     },
+    "late-convergence": {
+        LIBRDKAFKA: "with few `queued.min.messages` lower `fetch.queue.backoff.ms` too (1 s by default): a partition "
+        "whose queue was full is not fetched for so long, and a backlog is worked off at about one queue a second.",
+    },
     "unbounded-close": {
         JAVA: "end `poll` with `wakeup()`, then close; `close` waits 30 s by default, and can be given a shorter time.",
-        SPRING: "set `stopImmediate=true` to stop after the current record; `shutdownTimeout` (10 s) bounds `stop()`.",
+        SPRING: "set `stopImmediate=true` to stop after the current record; `shutdownTimeout` (10 s) bounds `stop()`, "
+        "and under Spring Boot `spring.lifecycle.timeout-per-shutdown-phase` (30 s) does.",
         LIBRDKAFKA: "call `unsubscribe()` and poll until nothing is assigned, then `close()`.",
         FRANZ_GO: "with `BlockRebalanceOnPoll` use `CloseAllowingRebalance`: `Close` hangs after a poll that did not "
         "allow a rebalance. `LeaveGroupContext` with a canceled context leaves without waiting.",
