@@ -87,7 +87,7 @@ def test_of_silent_members_the_sink_and_the_judge_tell(folder: RunFolder) -> Non
     """Without lines of deliveries nobody knows what was begun; only examples of all that was found were looked at."""
     assert causes_of(folder, skipped(0)) == ()
     tell(folder, "sink", ("effect", {"id": "r3", "outcome": "ok"}))
-    looked_at = "of 2 that were looked at among 9 records skipped"
+    looked_at = "of the 2 looked at, out of 9 records skipped"
     assert causes_of(folder, skipped(0, 1, more=7)) == (f"{looked_at}, 2 never reached the sink",)
     crashed = "2 were in flight when their member crashed, or lost the answer to its commit"
     assert causes_of(folder, skipped(0, 1, in_flight=True, more=7)) == (f"{looked_at}, {crashed}",)
@@ -156,7 +156,7 @@ def test_who_went_another_way_than_the_later_record_has_another_key_there(folder
     tell(folder, "through", ("through", {"topic": "g-way", "partitions": 3}), *went)
     assert causes_of(folder, reordered((0, 1), (2, 3), (3, 4))) == (
         "of 3 records handled after a later one, 1 was handed on to another partition of g-way than that one: "
-        "re-keying on the way parts records of one key, or partition, and order holds within a partition only",
+        "re-keying parts records that had one key, or one partition, and order holds within a partition only",
     )
 
 

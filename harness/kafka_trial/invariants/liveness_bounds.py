@@ -194,7 +194,8 @@ def drain_bound(timing: Timing) -> DrainBound:
         converge_s=convergence_bound_s(timing),
         stuck_s=stall_window_s(timing),
         no_progress_s=no_progress_bound_s(timing),
-        words=f"{bound_in_words(timing)}; {window_in_words(timing)}",
+        words=f"all must be done within {bound_in_words(timing)}; "
+        f"no partition may stand still for {window_in_words(timing)}",
     )
 
 

@@ -14,6 +14,7 @@ from kafka_trial.invariants.invariant import find_invariant
 
 TEXT_MAX = 200
 ENTRIES_MAX = 8
+READING = ("lines read within ms, median", "lines read within ms, worst")  # of the counts
 
 
 def bounded(value: object, *, most: int = TEXT_MAX) -> str:
@@ -45,10 +46,10 @@ def who(event: Event) -> str:
 def reading_in_words(counts: Mapping[str, Any]) -> str:
     """Returns how exactly lines of members can be placed in time, by the counts of a verdict; "" where it was not
     measured."""
-    median, worst = (counts.get(f"lines read within ms, {which}") for which in ("median", "worst"))
+    median, worst = (counts.get(name) for name in READING)
     if median is None or worst is None:
         return ""
-    return f"lines were read within {worst} ms (median {median} ms, worst {worst} ms)"
+    return f"lines were read within {worst} ms, half of them within {median} ms"
 
 
 def count_in_words(anomaly: str, count: int, counts: Mapping[str, Any]) -> str:

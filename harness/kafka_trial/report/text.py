@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import find_invariant
-from kafka_trial.report.event_text import bounded, count_in_words, reading_in_words
+from kafka_trial.report.event_text import READING, bounded, count_in_words, reading_in_words
 from kafka_trial.report.library_advice import library_advice
 from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report
 from kafka_trial.report.run_metadata import RunMetadata
@@ -58,7 +58,9 @@ def last_lines(folder: RunFolder) -> str:
 
 def claim_in_words(claim: Mapping[str, Any]) -> str:
     """Returns a claim in one line."""
-    words = [str(claim.get("delivery")), f"order per {claim.get('order')}", f"commits {claim.get('commits')}"]
+    delivery, order = claim.get("delivery"), claim.get("order")
+    words = ["no delivery" if delivery == "unclaimed" else str(delivery)]
+    words += ["no order" if order == "none" else f"order per {order}", f"commits {claim.get('commits')}"]
     words += [f"state per {claim['state']}"] if claim.get("state", "key") != "key" else []
     words += ["fenced"] if claim.get("fenced") else []
     words += ["no rogue reader"] if claim.get("no_rogue_reader") else []
@@ -142,7 +144,8 @@ def _tolerated(verdict: Mapping[str, Any]) -> list[str]:
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in counts.items() if value)
+    told = {name: value for name, value in counts.items() if value and name not in READING}
+    return ", ".join(f"{name} {value}" for name, value in told.items())
 
 
 def _wrapped(text: str) -> list[str]:

@@ -83,7 +83,7 @@ def _reordered(folder: RunFolder, finding: Finding) -> str:
     many = _so_many(finding, "record", "handled after a later one")
     return (
         f"of {many}, {_told(len(parted), f'were handed on to another partition of {topics} than that one')}: re-keying "
-        "on the way parts records of one key, or partition, and order holds within a partition only"
+        "parts records that had one key, or one partition, and order holds within a partition only"
     )
 
 
@@ -110,7 +110,7 @@ def _told(count: int, words: str) -> str:
 def _so_many(finding: Finding, noun: str, which: str) -> str:
     what = f"{finding.count} {noun}{'s' * (finding.count != 1)} {which}"
     kept = len(finding.instances)
-    return what if kept == finding.count else f"{kept} that were looked at among {what}"
+    return what if kept == finding.count else f"the {kept} looked at, out of {what}"
 
 
 def _at(one: Anomaly, attribute: str) -> Place | None:
