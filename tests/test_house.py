@@ -85,8 +85,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
-        *("invariants.backlog", "invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
-        *("invariants.group_presence", "invariants.rejoining"),
+        *("invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
+        *("invariants.group_presence", "invariants.rejoining", "invariants.drain_backlog"),
         *(
             "kafka_protocol.offsets_records",
             "consumers",

@@ -933,7 +933,13 @@ class World:
             self.take_over(member, list(member.held))
         self.phase("steady")
         self.emit("run", "cpu_wait", member_ns=150 * MS, broker_ns=50 * MS, over_ns=1000 * MS)
-        self.emit("run", "calibrated", count=2000, seconds=2.0, rate=1000.0)
+        self.emit("run", "calibrated", count=2000, seconds=2.0, **self._burst())
+
+    def _burst(self) -> dict[str, Any]:
+        """Of every third history a rate at which its backlog matters; of every other one what each partition had."""
+        shares = [{"partition": number, "count": 100 * number} for number in range(self.plan.partitions)]
+        told = {"entries": shares} if self.plan.seed % 2 else {}
+        return {"rate": 1000.0 if self.plan.seed % 3 else 2.0} | told
 
     def disturb(self) -> None:
         """What real logs hold besides: another group, a refused commit, an aborted one, a dead letter, an outcry."""

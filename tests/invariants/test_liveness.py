@@ -30,7 +30,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
-from kafka_trial.invariants.backlog import Backlog
+from kafka_trial.invariants.drain_backlog import DrainBacklog
 from kafka_trial.invariants.liveness_bounds import Timing, convergence_bound_s, stall_window_s
 from kafka_trial.invariants.trial_context import Settings
 
@@ -318,14 +318,14 @@ def test_late_convergence_forgives_what_was_skipped() -> None:
 
 def test_the_bound_is_the_sum_of_its_terms() -> None:
     """Session, poll interval, longest handler, commit, metadata (where partitions were added), twice the backlog."""
-    timing = Timing(6.0, 10.0, 1.0, metadata_age_s=5.0, longest_handler_s=2.0, backlog=Backlog(300, 100.0))
+    timing = Timing(6.0, 10.0, 1.0, metadata_age_s=5.0, longest_handler_s=2.0, backlog=DrainBacklog(300, 100.0))
     added = Timing(
         6.0,
         10.0,
         1.0,
         metadata_age_s=5.0,
         longest_handler_s=2.0,
-        backlog=Backlog(300, 100.0),
+        backlog=DrainBacklog(300, 100.0),
         partitions_added=True,
     )
     assert (convergence_bound_s(timing), convergence_bound_s(added), stall_window_s(timing)) == (25.0, 30.0, 17.0)
@@ -523,10 +523,10 @@ def test_a_consumer_that_declares_nothing_is_judged_by_what_the_harness_starts_i
     [
         (Timing(6.0, 10.0, 1.0, protocol="none", longest_handler_s=5.0), 12.0),
         (Timing(6.0, 10.0, 1.0, protocol="consumer", longest_handler_s=5.0), 22.0),
-        (Timing(6.0, 3.0, 1.0, backlog=Backlog(3)), 16.0),
-        (Timing(6.0, 3.0, 1.0, backlog=Backlog(3, 0.0)), 16.0),
-        (Timing(6.0, 3.0, 1.0, backlog=Backlog(3, 1.5)), 14.0),
-        (Timing(6.0, 3.0, 1.0, backlog=Backlog(300), converge_within_s=0.5), 0.5),
+        (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(3)), 16.0),
+        (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(3, 0.0)), 16.0),
+        (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(3, 1.5)), 14.0),
+        (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(300), converge_within_s=0.5), 0.5),
         (Timing(6.0, 10.0, 1.0, partitions_added=True), 17.0),
     ],
 )

@@ -35,6 +35,8 @@ from lab.history_strategies import History
 
 Lines = list[Line | list[Line]]
 
+pytestmark = pytest.mark.computes
+
 SETTINGS = {"events": "jsonl", "session_timeout_s": 3, "poll_interval_s": 60, "commit_interval_s": 1}
 SILENT = SETTINGS | {"events": "none"}
 RATE = Line("run", "calibrated", {"rate": 1.0})

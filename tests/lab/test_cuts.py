@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from kafka_trial import registry
 from lab.calibration.attempts import Attempt, Row
 from lab.cuts.campaign import PAGE_NAME, page_of_folder
 from lab.cuts.sins import sins_on_suites, sins_section
 from lab.repository import reports_folder
+
+pytestmark = pytest.mark.computes
 
 NOT_FOR_THEM = ("slow-handlers", "failing-endpoint", "poison-record")  # without an HTTP sink, and not ready for poison
 CUT = "cut-OffsetCommit-answered-kill"

@@ -18,6 +18,8 @@ from lab.mutation.killers import TESTS, Judges, Outcome
 from lab.mutation.operators import Mutant, Place, digest_of, function_digests, mutants, planted
 from lab.mutation.rows import Equivalent, Module, Row, contradictions, counting, page, read_equivalents, read_rows
 
+pytestmark = pytest.mark.computes
+
 ONE = Mutant("skips", "poll_skip", "inversion", "~killed", "killed")
 MODULES = {"skips": Module("skips", "", {"poll_skip": "d1"}, {ONE: Place(50, 0, 7, "killed")})}
 ROW = Row(ONE, 50, 9, "survived", "", "t1", "c1", function_digest="d1")
@@ -55,7 +57,6 @@ def test_dropped_lines() -> None:
     assert dropped == [3, 4, 5, 6]
 
 
-@pytest.mark.computes
 def test_every_mutant_is_another_module() -> None:
     """All of them can be compiled, none is the module as it is, and there are thousands."""
     count = 0
@@ -178,7 +179,6 @@ def test_another_shape_is_another_function(before: str, after: str) -> None:
     assert function_digests(f"def f(n=NEVER):\n    return {before}\n")["f"] != texts[0]
 
 
-@pytest.mark.computes
 def test_every_mutant_has_its_function_digest() -> None:
     """Methods, nested functions and what an import executes too."""
     for module in read_modules().values():

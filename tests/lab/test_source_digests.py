@@ -40,7 +40,7 @@ def test_no_anomaly_makes_a_history() -> None:
     assert {file for file in makes if file.startswith(("invariants/", "judge/", "verdict/"))} == {
         f"invariants/{name}.py"
         for name in (
-            *("backlog", "liveness_bounds", "trial_context", "group_timeouts", "kernels"),
+            *("drain_backlog", "liveness_bounds", "trial_context", "group_timeouts", "kernels"),
             *("rejoining", "group_presence", "wall_clock"),
         )
     }

@@ -38,6 +38,8 @@ from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
 from kafka_trial.trial.verify_certificate import verify
 
+pytestmark = pytest.mark.computes
+
 CONSUMER = find_consumer("python-at-least-once")
 STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
 SCHEMA = PACKAGE / "report" / "certificate.schema.json"

@@ -35,7 +35,7 @@ from kafka_trial.consumers.spec import ConsumerSpec, EvidenceGiven, KafkaSetting
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.invariants.backlog import backlog_of
+from kafka_trial.invariants.drain_backlog import slowest_backlog
 from kafka_trial.invariants.liveness_bounds import drain_bound
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.trial.drain import DrainBounds
@@ -73,7 +73,7 @@ def bounds_of(tmp_path: Path, events: Sequence[Event], *, sink: str = "none") ->
     progress = Progress(folder, TOPIC, GROUP, by_effects=sink != "none").update()
     watch = GroupWatch(folder.history, GROUP, spec(sink)).update()
     left = [(place, records) for place, records in progress.backlog(ENDS).items() if isinstance(place, int)]
-    backlog = backlog_of(left, 4.0, BURST)
+    backlog = slowest_backlog(left, 4.0, BURST)
     (tmp_path / "written").mkdir()
     run = Recorder(tmp_path / "written", "run")
     return (

@@ -13,7 +13,7 @@ from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.batches import Fetched, batches
 from kafka_trial.kafka_protocol.cluster_queries import Metadata, Partition, Topic
-from kafka_trial.witness.handed_on import FollowingIntermediate, HandedOnReader, IdPlace, IntermediateTopics
+from kafka_trial.witness.handed_on import FollowingIntermediateTopics, HandedOnReader, IdPlace, IntermediateTopics
 from kafka_trial.witness.offsets_log import LogReader
 from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, batch_of, marker_of
 from witness.test_offsets_log import _committed
@@ -116,7 +116,7 @@ def test_a_topic_is_read_once_the_group_has_it_and_counts_once_it_commits_there(
     since not before it was asked for last."""
     recorders: list[Recorder] = []
     intermediate = IntermediateTopics(cluster, tmp_path, recorders, known=["t"], declared=["never-there"])  # type: ignore[arg-type]
-    following = FollowingIntermediate([], intermediate)
+    following = FollowingIntermediateTopics([], intermediate)
     monkeypatch.setattr("kafka_trial.witness.handed_on.ASK_EVERY_S", 0.0)
     intermediate.look()
     intermediate.see("committed", {"topic": "t"})
@@ -143,7 +143,7 @@ def test_a_topic_that_nobody_finds_is_named_at_the_snapshot(
     """One that is only declared, or assigned, may never be there."""
     monkeypatch.setattr("kafka_trial.witness.handed_on.ASK_EVERY_S", 0.0)
     intermediate = IntermediateTopics(cluster, tmp_path, [], known=["t"], declared=["g-retry"])  # type: ignore[arg-type]
-    following = FollowingIntermediate([], intermediate)
+    following = FollowingIntermediateTopics([], intermediate)
     intermediate.see(*BY_NAME)
     assert following.snapshot(within_s=0).state == "complete"
     intermediate.see(*COMMITTED)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kafka_trial.invariants.backlog import Backlog, backlog_of
 from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
+from kafka_trial.invariants.drain_backlog import DrainBacklog, slowest_backlog
 from kafka_trial.invariants.group_timeouts import Movements
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
@@ -28,7 +28,6 @@ from kafka_trial.invariants.liveness_bounds import (
     NO_BACKLOG,
     DrainBound,
     Timing,
-    backlog_s,
     bound_in_words,
     convergence_bound_s,
     cpu_wait_excess_s,
@@ -113,7 +112,7 @@ class Group:
         unrated, claimed = self.timing.backlog.rate_per_s is None, self.timing.converge_within_s is not None
         if unrated or claimed or not self._since("moved_ns", self.window_s):
             return 0.0
-        return (self.commit_slowdown - 1) * backlog_s(self.timing) + self.cpu_wait_s
+        return (self.commit_slowdown - 1) * self.timing.backlog.allowed_s + self.cpu_wait_s
 
     @property
     def drained_long_enough(self) -> bool:
@@ -196,11 +195,11 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
     )
 
 
-def _backlog(slices: Table, trial_context: TrialContext) -> Backlog:
+def _backlog(slices: Table, trial_context: TrialContext) -> DrainBacklog:
     """Returns what takes longest of what was left when the drain began."""
     about, numbers, left = trial_context, slices["slice"].tolist(), slices["backlog"].tolist()
     partitions = [None if about.is_intermediate(number) else about.slices[number][1] for number in numbers]
-    return backlog_of(zip(partitions, left, strict=True), about.calibrated_rate, about.opening_burst)
+    return slowest_backlog(zip(partitions, left, strict=True), about.calibrated_rate, about.opening_burst)
 
 
 def _movements(slices: Table) -> Movements:

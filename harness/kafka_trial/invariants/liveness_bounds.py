@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kafka_trial.invariants.backlog import Backlog
+from kafka_trial.invariants.drain_backlog import DrainBacklog
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements, Pause, pause_of
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings, TrialContext, Window
@@ -23,10 +23,9 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings
 BOUND_S_MIN = 10.0
 FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
 NOTHING_DECLARED = DeclaredTimeouts()
-NO_BACKLOG = Backlog()
+NO_BACKLOG = DrainBacklog()
 ON_ONE = " of one partition"
 SHOWN_S_MIN = 0.05
-RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
 HEARTBEATS_A_SESSION = (
     3  # "must be set lower than session.timeout.ms, but typically … no higher than 1/3 of that value"
 )
@@ -50,7 +49,7 @@ class Timing:
     protocol: str = "classic"
     longest_handler_s: float = 0.0
     partitions_added: bool = False
-    backlog: Backlog = NO_BACKLOG
+    backlog: DrainBacklog = NO_BACKLOG
     converge_within_s: float | None = None
     expiries: int = 1
     detection_s: float = 0.0
@@ -65,7 +64,7 @@ def convergence_bound_s(timing: Timing) -> float:
     The claim's own bound, else at least 10 s: detection of lost members and a rebalance (which waits for every member,
     up to its poll cycle) after each, the longest handler, a commit, a metadata refresh where partitions were added, and
     twice the time that the backlog takes at the calibrated rate, its own partition's where that takes longer
-    (`backlog.py`).
+    (`drain_backlog.py`).
     """
     if timing.converge_within_s is not None:
         return timing.converge_within_s
@@ -74,25 +73,16 @@ def convergence_bound_s(timing: Timing) -> float:
 
 def bound_terms(timing: Timing) -> Mapping[str, float]:
     """Returns the terms of B in seconds, by what they are for."""
-    backlog, rate = timing.backlog, backlog_rate_per_s(timing)
+    backlog = timing.backlog
+    left = f"{backlog.records}{ON_ONE if backlog.of_one else ''} at {backlog.counted_rate_per_s:.0f}/s"
     return {
         **_detection(timing),
         "the longest handler": timing.longest_handler_s,
         "the commit interval": timing.commit_interval_s,
         "the metadata age": timing.metadata_age_s if timing.partitions_added else 0.0,
         "requests never answered": timing.unanswered_s,
-        f"twice a backlog of {backlog.records}{ON_ONE if backlog.of_one else ''} at {rate:.0f}/s": backlog_s(timing),
+        f"twice a backlog of {left}": backlog.allowed_s,
     }
-
-
-def backlog_s(timing: Timing) -> float:
-    """Returns the time that B leaves for the backlog: twice what it takes."""
-    return 2 * timing.backlog.records / backlog_rate_per_s(timing)
-
-
-def backlog_rate_per_s(timing: Timing) -> float:
-    """Returns how many records of the backlog are done in a second, as far as B goes by it."""
-    return max(timing.backlog.rate_per_s or RATE_UNCALIBRATED, RATE_UNCALIBRATED)
 
 
 def _detection(timing: Timing) -> Mapping[str, float]:
@@ -207,7 +197,7 @@ def timing_of(
     settings: Settings,
     *,
     declared: DeclaredTimeouts = NOTHING_DECLARED,
-    backlog: Backlog = NO_BACKLOG,
+    backlog: DrainBacklog = NO_BACKLOG,
     longest_handler_s: float = 0.0,
     partitions_added: bool = False,
     movements: Movements | None = None,

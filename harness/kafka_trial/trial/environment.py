@@ -23,7 +23,7 @@ from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.backlog import Backlog, backlog_of
+from kafka_trial.invariants.drain_backlog import DrainBacklog, slowest_backlog
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN, NO_BACKLOG, Timing, convergence_bound_s
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
@@ -87,7 +87,7 @@ class TrialEnvironment:
         assert self._producer is not None, "started by `start_workload`"
         return self._producer
 
-    def timing(self, *, backlog: Backlog = NO_BACKLOG) -> Timing:
+    def timing(self, *, backlog: DrainBacklog = NO_BACKLOG) -> Timing:
         """Returns what the bounds of convergence follow from."""
         return self.watch.update().timing(backlog=backlog, movements=self.progress.moves.movements)
 
@@ -120,9 +120,9 @@ class TrialEnvironment:
         """
         return self._watched_anew().busier_s(since_ns=since_ns, now_ns=time.monotonic_ns())
 
-    def _backlog(self, left: Mapping[Place, int]) -> Backlog:
+    def _backlog(self, left: Mapping[Place, int]) -> DrainBacklog:
         by_partition = [(place if isinstance(place, int) else None, records) for place, records in left.items()]
-        return backlog_of(by_partition, self.rate_per_s, self.opening_burst)
+        return slowest_backlog(by_partition, self.rate_per_s, self.opening_burst)
 
     def _watched_anew(self) -> GroupWatch:
         return GroupWatch(self.folder.history, self.group_name, self.trial_spec.consumer).update()

@@ -15,7 +15,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
-from kafka_trial.invariants.backlog import Backlog
+from kafka_trial.invariants.drain_backlog import DrainBacklog
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements
 from kafka_trial.invariants.liveness_bounds import (
     HEARTBEATS_A_SESSION,
@@ -77,7 +77,7 @@ class GroupWatch:
                 self._take(event)
         return self
 
-    def timing(self, *, backlog: Backlog = NO_BACKLOG, movements: Movements | None = None) -> Timing:
+    def timing(self, *, backlog: DrainBacklog = NO_BACKLOG, movements: Movements | None = None) -> Timing:
         """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
         timing = timing_of(
             self._settings(),

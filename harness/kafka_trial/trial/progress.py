@@ -144,10 +144,6 @@ class Progress:
             left[partition] = min(behind, end - len(self.handled[partition]))
         return left
 
-    def unhandled(self, ends: Mapping[int, int]) -> int:
-        """Returns how many offsets below `ends` no handler has finished, all partitions."""
-        return sum(end - len(self.handled[partition]) for partition, end in ends.items())
-
     def backlog(
         self, ends: Mapping[int, int], *, at_ns: int = NEVER, by_commits: bool = True, by_handled: bool = True
     ) -> Mapping[Place, int]:

@@ -240,30 +240,30 @@ class IntermediateTopics:
             self._recorder.close()
 
 
-class FollowingIntermediate(Following):
+class FollowingIntermediateTopics(Following):
     """Follows the offsets log, and the topics through which the group hands records on."""
 
     def __init__(self, tails: Sequence[Tail], intermediate: IntermediateTopics) -> None:
         super().__init__(tails)
-        self._hand_ons = intermediate
+        self._intermediate = intermediate
 
     def step(self) -> None:
         """Fetches once from each partition, those of new topics too."""
         super().step()
-        self._tails += self._hand_ons.open_new()
-        self._hand_ons.flush()
+        self._tails += self._intermediate.open_new()
+        self._intermediate.flush()
 
     def snapshot(self, *, within_s: float) -> Answer:
         """Reads all to the end; what the offsets log tells of last may be a topic that nobody has read yet."""
         until_s = deadline_s(within_s)
         while True:
             answer = super().snapshot(within_s=max(0.0, until_s - time.monotonic()))
-            opened = self._hand_ons.open_new()
+            opened = self._intermediate.open_new()
             self._tails += opened
-            self._hand_ons.flush()
+            self._intermediate.flush()
             if not opened or time.monotonic() >= until_s:
-                return answer if not self._hand_ons.missing() else self._unread(answer)
+                return answer if not self._intermediate.missing() else self._unread(answer)
 
     def _unread(self, answer: Answer) -> Answer:
-        topics = ", ".join(self._hand_ons.missing())
+        topics = ", ".join(self._intermediate.missing())
         return Answer("behind", f"the group commits on {topics} too, and no broker says where it lies", answer.position)

@@ -39,7 +39,7 @@ from kafka_trial.kafka_protocol.offsets_records import (
     group_partition,
 )
 from kafka_trial.kafka_protocol.primitives import DecodeError
-from kafka_trial.witness.handed_on import FollowingIntermediate, IdPlace, IntermediateTopics
+from kafka_trial.witness.handed_on import FollowingIntermediateTopics, IdPlace, IntermediateTopics
 from kafka_trial.witness.rpc_server import serve
 from kafka_trial.witness.tail import open_tails
 
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         with suppress(NoAnswerError):  # asked again when a topic is found
             intermediate.look()
-        return serve(FollowingIntermediate(tails, intermediate), recorders)
+        return serve(FollowingIntermediateTopics(tails, intermediate), recorders)
 
 
 Fields = dict[str, Any]

@@ -20,8 +20,8 @@ MORE_EXAMPLES = {
     24: ("skip", "zombie-low", "split-by-log", "past-end", "phantom"),
     32: ("below-floor", "storm", "unassigned", "outside", "moves"),
     36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf", "stays-away"),
-    42: ("invents", "torn", "late", "rogue", "hanging", "rolled-back"),
-    48: ("starve", "retry", "block"),
+    42: ("invents", "torn", "late", "hanging", "rolled-back"),
+    48: ("starve", "retry", "block", "rogue"),
     60: ("false-lag",),
     150: ("expired",),
 }

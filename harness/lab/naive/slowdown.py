@@ -66,12 +66,16 @@ def backlog_s(partitions: Sequence[Partition], at_ns: int) -> float:
 
 
 def _backlog(q: Partition, at_ns: int) -> int:
-    """Records not handled by then; of a consumer that shows nobody what it handles, those it had not committed past."""
+    """Records not handled by then, or not committed past, whichever are more; of a consumer that shows nobody what it
+    handles, those it had not committed past."""
     told = q.trial.settings
-    silent = told.get("events") == "none" and told.get("sink") in (None, "none") and q.trial.progress_in_kafka
-    committed = q.committed_at(at_ns) if silent else None
-    done_ns = dict.fromkeys(q.records, FOREVER) if silent else q.first_handled
-    return sum(1 for o in q.records if done_ns.get(o, FOREVER) > at_ns and o >= (committed or 0))
+    unhandled = sum(1 for o in q.records if q.first_handled.get(o, FOREVER) > at_ns)
+    if not q.trial.progress_in_kafka:
+        return unhandled
+    committed = q.committed_at(at_ns) or 0
+    uncommitted = sum(1 for o in q.records if o >= committed)
+    silent = told.get("events") == "none" and told.get("sink") in (None, "none")
+    return uncommitted if silent else max(unhandled, uncommitted)
 
 
 def _ratio(p: Partition, begins_ns: float) -> float | None:

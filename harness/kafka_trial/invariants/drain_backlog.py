@@ -1,4 +1,4 @@
-"""The backlog of a drain: how many records are left when it begins, and how fast they can be worked off.
+"""The backlog of a drain: how many records are left when it begins, and how long they may take.
 
 The opening burst showed both the pace of the whole group and that of each partition, which had its share of the burst
 in the same time. At one time a partition has one owner: a backlog that lies on few of them, behind a member that was
@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
+
 
 @dataclass(frozen=True)
-class Backlog:
+class DrainBacklog:
     """Records left, and how many a second are done of them.
 
     `rate_per_s`: None where nothing was measured. `of_one`: they lie on one partition, which takes longest.
@@ -25,8 +27,20 @@ class Backlog:
     rate_per_s: float | None = None
     of_one: bool = False
 
+    @property
+    def counted_rate_per_s(self) -> float:
+        """The rate that B goes by: of less than a record a second nothing is known."""
+        return max(self.rate_per_s or RATE_UNCALIBRATED, RATE_UNCALIBRATED)
 
-def backlog_of(left: Iterable[tuple[int | None, int]], rate_per_s: float | None, burst: Mapping[int, int]) -> Backlog:
+    @property
+    def allowed_s(self) -> float:
+        """The time that B leaves for it: twice what it takes."""
+        return 2 * self.records / self.counted_rate_per_s
+
+
+def slowest_backlog(
+    left: Iterable[tuple[int | None, int]], rate_per_s: float | None, burst: Mapping[int, int]
+) -> DrainBacklog:
     """Returns what takes longest of a backlog.
 
     `left`: partition of the trial's topic (None: of another topic) and records left there. `rate_per_s`: of the group
@@ -36,14 +50,14 @@ def backlog_of(left: Iterable[tuple[int | None, int]], rate_per_s: float | None,
     was never asked to be quick. That mean stands for partitions that the burst did not reach.
     """
     counts = list(left)
-    everything = Backlog(sum(records for _, records in counts), rate_per_s)
+    everything = DrainBacklog(sum(records for _, records in counts), rate_per_s)
     shown = {partition: records for partition, records in burst.items() if records > 0}
     if not rate_per_s or not shown:
         return everything
     mean, total = 1 / len(shown), sum(shown.values())
     shares = {partition: max(mean, records / total) for partition, records in shown.items()}
     each = [
-        Backlog(records, rate_per_s * (mean if partition is None else shares.get(partition, mean)), of_one=True)
+        DrainBacklog(records, rate_per_s * (mean if partition is None else shares.get(partition, mean)), of_one=True)
         for partition, records in counts
     ]
-    return max((everything, *each), key=lambda one: one.records / (one.rate_per_s or rate_per_s))
+    return max((everything, *each), key=lambda one: one.allowed_s)
