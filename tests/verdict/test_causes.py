@@ -156,7 +156,7 @@ def test_who_went_another_way_than_the_later_record_has_another_key_there(folder
     tell(folder, "through", ("through", {"topic": "g-way", "partitions": 3}), *went)
     assert causes_of(folder, reordered((0, 1), (2, 3), (3, 4))) == (
         "of 3 records handled after a later one, 1 was handed on to another partition of g-way than that one: "
-        "re-keying parts records that had one key, or one partition, and order holds within a partition only",
+        "re-keying separates records of one key or partition, and Kafka keeps order only within a partition",
     )
 
 

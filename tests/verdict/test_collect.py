@@ -199,8 +199,8 @@ def test_that_nothing_was_handled_is_no_gap_where_it_is_the_finding() -> None:
             (17.0, 12.0),
             (
                 "the drain took 25.0 s: words",
-                "the run bounded its drain by B = 17.0 s, and the judge reckons 20.0 s, "
-                "W = 12.0 s, and the judge reckons 10.0 s",
+                "the run ended its drain by other bounds than the judge's: B = 17.0 s (the judge: 20.0 s), "
+                "W = 12.0 s (the judge: 10.0 s)",
             ),
         ),
     ],
@@ -486,7 +486,7 @@ def test_where_no_control_member_joins_the_ground_is_at_fault() -> None:
     """Then nobody can blame the consumer."""
     events = [said("control_member", state="failed"), said("consumer_failure", name="never-assigned")]
     assert (case(events).ground, case(events).failures) == (
-        ("the cluster let not even a control member of the harness join",),
+        ("not even a control member of the harness could join a group on the cluster",),
         (),
     )
 
@@ -542,7 +542,7 @@ def test_what_expired_while_nobody_ran_is_named() -> None:
     ]
     found = {"overtaken": Finding("overtaken", "delivery", count=2, instances=tuple(gone))}
     assert case(findings=found).notes == (
-        "expired while no member ran, the trial had stopped all: offsets (of partition) 60 to 115 of 2",
+        "expired while the trial had stopped all members: offsets 60 to 115 of partition 2",
     )
 
 
@@ -575,7 +575,7 @@ def test_how_much_was_handed_on_is_told_by_topic() -> None:
     """And how much there bears no id; where nothing was handed on, nothing is told of it."""
     through = (IntermediateTopic("g-way", 2014), IntermediateTopic("g-later", 3, 1500))
     assert case(trial_context=replace(WELL, through=through)).notes[:2] == (
-        "2,014 records were handed on through g-way",
-        "3 records were handed on through g-later; 1,500 there bear no id of one of the trial's",
+        "the group handed on 2,014 records through its topic g-way",
+        "the group handed on 3 records through its topic g-later; 1,500 there have no id of the trial's records",
     )
     assert not any("handed on" in note for note in case().notes)

@@ -506,7 +506,7 @@ def test_only_an_unknown_of_its_ground_is_worth_another_try(
             ["--retry-unknown 1", "m3"],
         ),
         ({"ground": ("it stood still",)}, ["--retry-unknown 1"]),
-        ({"gaps": ("7 records were judged",), "withheld": ("m3 had 1.8 s",)}, ["does not try it"]),
+        ({"gaps": ("7 records were judged",), "withheld": ("m3 had 1.8 s",)}, ["does not repeat it"]),
         ({"ground": ("it stood still",), "of_trial": False}, []),
         ({}, []),
     ],

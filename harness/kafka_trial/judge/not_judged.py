@@ -26,15 +26,15 @@ class NotJudgedReason(StrEnum):
     NOT_IN_TRANSACTIONS = "its progress is not in its transactions (progress: {progress})"
     NO_MEMORY_LIMIT = "no limit of memory is claimed"
     # The consumer prints nothing, and something else decides what is claimed.
-    ORDER_BY_EFFECTS = f"{_SILENT}: its order is judged by its first effects, what it did again by the further ones"
-    SKIPS_BY_EFFECTS = f"{_SILENT}: its order is judged by its first effects, what it left out as skipped or unseen"
-    NO_HANDLER_STARTS = (
-        f"{_SILENT}: nothing shows when its handlers began, and its order is judged by its first effects"
-    )
+    ORDER_BY_EFFECTS = f"{_SILENT}: order is judged by first effects, repeated work by further effects"
+    SKIPS_BY_EFFECTS = f"{_SILENT}: order is judged by first effects, and a record left out as skipped or unseen"
+    NO_HANDLER_STARTS = f"{_SILENT}: nothing shows when its handlers began; order is judged by first effects"
     BLOCKING_AS_LATE = f"{_SILENT}: nothing shows whether it held a record; a partition that lags is judged as late"
-    LAG_BY_COMMITS = f"{_SILENT}: what it has left at the end is judged by its commits, as stuck or late"
-    CALLBACKS_BY_COMMITS = f"{_SILENT}: it reports no callback; work on partitions of others is judged by its commits"
-    IN_A_TABLE = f"{_SILENT}, and what it does again may leave its table as it was: only what changes a row is seen"
+    LAG_BY_COMMITS = f"{_SILENT}: records left at the end are judged by its commits, as stuck or late"
+    CALLBACKS_BY_COMMITS = (
+        f"{_SILENT}: it reports no callbacks; work on partitions it had lost is judged by its commits"
+    )
+    IN_A_TABLE = f"{_SILENT}, and repeated work may leave its table unchanged: only changes of rows are seen"
     # What the consumer and its sink do not tell.
     NO_EVENTS = _SILENT
     NOTHING_TELLS = _UNTOLD
@@ -43,7 +43,7 @@ class NotJudgedReason(StrEnum):
     NO_EFFECT = "no effect of the consumer was seen"
     NO_STATES = 'none of its effects is declared to be a state ([evidence] effects = "state")'
     ROWS_UNKNOWN = "no change was seen of a row of its table (it has none, or they were not followed)"
-    NO_EFFECT_OF_RECORDS = "no effect was of a record of the control read"
+    NO_EFFECT_OF_RECORDS = "no effect belongs to a record that the control read found"
     NONE_DELIVERED = "the consumer reported no delivered record"
     PARTITIONS_UNKNOWN = (
         "it is not known which partitions {names} had: no assigned line, and no assignment in the request log"

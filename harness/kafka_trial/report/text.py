@@ -18,6 +18,7 @@ INDENT = "  "
 EVENTS_MAX = 4
 LINE_MAX = 2000
 NOTE_MAX = 600
+REASONS, GAPS = {"unknown": "why it is unknown"}, "what else was missing"
 
 
 def text_report(folder: RunFolder) -> str:
@@ -34,14 +35,14 @@ def text_of(report: Report) -> str:
     verdict = report.verdict
     lines = [report.headline, f"worst: {report.worst}", f"replay: {report.replay}", "", *_asked(report)]
     lines += _section("violations", _violations(verdict, report.metadata.libraries))
-    lines += _section("reasons", verdict["reasons"])
+    lines += _section(REASONS.get(verdict["verdict"], GAPS), verdict["reasons"])
     lines += _section("notes", [bounded(note, most=NOTE_MAX) for note in verdict.get("notes", ())])
     lines += _section("faults and their evidence", _faults(verdict["faults"]))
     lines += _section("tolerated", _tolerated(verdict))
     lines += _section("judged", _wrapped(", ".join(verdict["judged"]) or "nothing"))
     lines += _section("not judged", _not_judged(verdict))
     lines += _section("counts", _wrapped(_counts(verdict["counts"])))
-    lines += _section("lines that are no events, and errors", report.printed)
+    lines += _section("other lines and errors that members printed", report.printed)
     lines += _section("missing from the run folder", report.gaps)
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
 

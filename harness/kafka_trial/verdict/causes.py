@@ -83,7 +83,7 @@ def _reordered(folder: RunFolder, finding: Finding) -> str:
     many = _so_many(finding, "record", "handled after a later one")
     return (
         f"of {many}, {_told(len(parted), f'were handed on to another partition of {topics} than that one')}: re-keying "
-        "parts records that had one key, or one partition, and order holds within a partition only"
+        "separates records of one key or partition, and Kafka keeps order only within a partition"
     )
 
 

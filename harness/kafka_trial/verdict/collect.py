@@ -162,8 +162,8 @@ def _contradictions(trial_context: TrialContext) -> Iterator[str]:
 def _handed_on(trial_context: TrialContext) -> Iterator[str]:
     """Yields how many records were handed on, through which topic, and how many there bear no id."""
     for one in trial_context.through:
-        nameless = f"; {one.nameless:,} there bear no id of one of the trial's" if one.nameless else ""
-        yield f"{one.records:,} records were handed on through {plain(one.topic)}{nameless}"
+        nameless = f"; {one.nameless:,} there have no id of the trial's records" if one.nameless else ""
+        yield f"the group handed on {one.records:,} records through its topic {plain(one.topic)}{nameless}"
 
 
 def _drained(judgement: Judgement) -> Iterator[str]:
@@ -176,17 +176,19 @@ def _drained(judgement: Judgement) -> Iterator[str]:
     yield f"the drain took {(about.snapshot_ns - about.drain_ns) / 1e9:.1f} s: {judgement.bounds_in_words}"
     others = [name for name in told if abs(told[name] - reckoned[name]) > BOUND_DIFFERS_S]
     if others:
-        words = (f"{name} = {told[name]:.1f} s, and the judge reckons {reckoned[name]:.1f} s" for name in others)
-        yield f"the run bounded its drain by {', '.join(words)}"
+        words = (f"{name} = {told[name]:.1f} s (the judge: {reckoned[name]:.1f} s)" for name in others)
+        yield f"the run ended its drain by other bounds than the judge's: {', '.join(words)}"
 
 
 def _expired_while_away(judgement: Judgement) -> Iterator[str]:
     """Yields what nobody could have read any more, as the trial had stopped all members: no claim forbids it."""
     found = judgement.findings.get("overtaken")
     gone = [one for one in (found.instances if found else ()) if one.attributes.get("while_away")]
-    ranges = (f"{one.attributes['offset']} to {one.attributes['last_offset']} of {one.partition}" for one in gone)
+    ranges = (
+        f"{one.attributes['offset']} to {one.attributes['last_offset']} of partition {one.partition}" for one in gone
+    )
     if gone:
-        yield f"expired while no member ran, the trial had stopped all: offsets (of partition) {', '.join(ranges)}"
+        yield f"expired while the trial had stopped all members: offsets {', '.join(ranges)}"
 
 
 def _fresh(judgement: Judgement) -> Iterator[str]:
@@ -199,8 +201,8 @@ def _fresh(judgement: Judgement) -> Iterator[str]:
     few = {trial_context.slices[slice_][1]: count for slice_, count in own if count < FRESH_MIN}
     few = {partition: count for partition, count in few.items() if partition != NOWHERE}
     if few:
-        named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))
-        yield f"fewer than {FRESH_MIN} records came since a member last got partition{'s' * (len(few) > 1)} {named}"
+        named = ", ".join(f"{count} on partition {partition}" for partition, count in sorted(few.items()))
+        yield f"fewer than {FRESH_MIN} records came after the last assignment: {named}"
 
 
 def _untried(judgement: Judgement) -> Iterator[str]:
@@ -315,7 +317,7 @@ def failures_of(
     failed = said.get("consumer_failure", [])
     controls = said.get("control_member", [])
     if failed and any(event.details.get("state") == "failed" for event in controls):
-        return (), ["the cluster let not even a control member of the harness join"]
+        return (), ["not even a control member of the harness could join a group on the cluster"]
     by_name: dict[str, list[Event]] = {}
     for event in failed:
         name = str(event.details.get("name", "failed"))

@@ -135,12 +135,12 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
 
 
 AGAIN = (
-    "what to do: try it again, on a machine with less to do if it stays so. The machine or the cluster made it "
-    "unknown, not the consumer; --retry-unknown 1 tries such a trial again by itself"
+    "what to do: run it again; if it stays unknown, on a machine with less to do. The machine or the cluster made it "
+    "unknown, not the consumer. --retry-unknown 1 repeats such a trial by itself"
 )
 NOT_AGAIN = (
-    "what to do: see to what the reasons name. Not only the machine made it unknown, so --retry-unknown does not try "
-    "it again"
+    "what to do: remove the causes named in the reasons. The machine alone did not make it unknown, so "
+    "--retry-unknown does not repeat it"
 )
 
 

@@ -65,7 +65,7 @@ def _clock_jumps(trial_context: TrialContext) -> list[str]:
     if not jumps:
         return []
     times = f"{len(jumps)} time{'s' * (len(jumps) > 1)}"
-    return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
+    return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be compared"]
 
 
 def _harness_stalls(trial_context: TrialContext) -> list[str]:
@@ -77,7 +77,7 @@ def _harness_stalls(trial_context: TrialContext) -> list[str]:
         return []
     return [
         f"the harness stood still for {stood_ns / 1e9:.1f} s of {whole_ns / 1e9:.1f} s: "
-        "what was said then cannot be placed; try again on a machine with less to do"
+        "the order of events then is not known; try again on a machine with less to do"
     ]
 
 
