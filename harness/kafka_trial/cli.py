@@ -46,26 +46,26 @@ EXAMPLES = {
 PREFLIGHT_OPTIONS = {
     "--record-max": "the largest record: key, value and headers together, uncompressed",
     "--key-max": "how much of it is the key",
-    "--batch-max": "the largest batch on the wire, where batches are larger than one record",
-    "--claim-check": "the size of the reference, where the payload lies elsewhere and the reference in Kafka",
+    "--batch-max": "the largest batch on the wire, if larger than one record",
+    "--claim-check": "the size of the reference, if Kafka holds only a reference to the payload",
     "--compression-ratio": "how many times smaller a batch is on the wire",
-    "--partitions": "of the topic",
-    "--consumers": "that share them",
-    "--partitions-per-consumer": "in the place of the two",
-    "--consumers-per-process": "in one JVM or container (default 1)",
+    "--partitions": "partitions of the topic",
+    "--consumers": "consumers that share them",
+    "--partitions-per-consumer": "instead of the two options above",
+    "--consumers-per-process": "consumers in one JVM or container (default 1)",
     "--buffered-per-partition": "records that the application buffers of each partition",
-    "--brokers": "that lead a consumer's partitions (default 1: the largest response)",
-    "--memory-max": "of one process",
+    "--brokers": "brokers that lead a consumer's partitions (default 1: the largest response)",
+    "--memory-max": "memory of one process",
     "--backlog": "records of one partition to work off by blocking fetches",
-    "--blocking-timeout": "for how long a fetch blocks on a partition that has nothing",
-    "--empty-partitions": "that a consumer visits in turn (default: all but one)",
-    "--service-time": "of one record",
-    "--records-per-fetch": "of one partition (default: what the fetch settings let through)",
-    "--arrivals-per-s": "records that arrive meanwhile",
+    "--blocking-timeout": "how long a fetch blocks on an empty partition",
+    "--empty-partitions": "empty partitions that a consumer visits in turn (default: all but one)",
+    "--service-time": "how long the work on one record takes",
+    "--records-per-fetch": "records that a fetch returns of one partition (default: by the fetch settings)",
+    "--arrivals-per-s": "records that arrive in a second meanwhile",
 }
 
 
-DEBUG = "where a command ends in an error: also show where in the program that was"
+DEBUG = "on an error, also show where in the program it happened"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,7 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="kafka-trial",
         description="Puts a Kafka consumer on trial: boots a cluster, breaks it on purpose, judges with evidence.",
-        epilog="Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 interrupted.",
+        epilog="Exit status: 0 pass, 1 fail, 2 wrong input, 3 could not start, or unexpected error, 4 unknown, "
+        "130 interrupted.",
     )
     parser.add_argument("--debug", action="store_true", help=DEBUG)
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
@@ -157,24 +158,30 @@ def _verb(
         epilog=f"Example: {EXAMPLES[name]}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)"
-    )
+    parser.add_argument("--plugin", action="append", metavar="FILE", help="also load this plug-in (repeatable)")
     parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
     parser.set_defaults(verb_function=function)
     return parser
 
 
 def _init(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "init", verbs.init, "write a consumer.toml, and the smallest honest consumer beside it")
-    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where (default: this folder)")
+    parser = _verb(parsers, "init", verbs.init, "write a consumer.toml, and a minimal sound consumer beside it")
     parser.add_argument(
-        "--language", default="python", choices=LANGUAGES, help="of the consumer, or `image`: Python in a container"
+        "folder", nargs="?", default=".", metavar="FOLDER", help="where to write them (default: this folder)"
     )
     parser.add_argument(
-        "--sink", default="none", choices=SINKS, help="where its effects go (default: none; it prints what it does)"
+        "--language",
+        default="python",
+        choices=LANGUAGES,
+        help="the consumer's language, or `image`: Python in a container",
     )
-    parser.add_argument("--name", help="what it is called (default: as the folder)")
+    parser.add_argument(
+        "--sink",
+        default="none",
+        choices=SINKS,
+        help="where the consumer's effects go (default: none; it prints what it does)",
+    )
+    parser.add_argument("--name", help="the consumer's name (default: the folder's)")
 
 
 def _run(parsers: _Subparsers) -> None:
@@ -184,25 +191,33 @@ def _run(parsers: _Subparsers) -> None:
     _trial_options(parser)
     _load_option(parser)
     times = parser.add_mutually_exclusive_group()
-    times.add_argument("--seeds", metavar="A..B", help="one trial for each of these seeds, in turn: 1..5, or 3,7,11")
-    times.add_argument("--repeat", type=int, metavar="N", help="N trials in turn; with --seed all of that seed")
+    times.add_argument(
+        "--seeds", metavar="A..B", help="one trial after the other, with each of these seeds: 1..5, or 3,7,11"
+    )
+    times.add_argument(
+        "--repeat", type=int, metavar="N", help="N trials, one after the other; with --seed, all with that seed"
+    )
     parser.add_argument(
         "--retry-unknown",
         type=int,
         default=0,
         metavar="N",
-        help="try a trial up to N times more whose environment made it unknown (the machine, a fault without effect)",
+        help="repeat a trial up to N times if its environment made it unknown (the machine, a fault without effect)",
     )
     parser.add_argument(
-        "--cluster", metavar="NAME", help="on this cluster of `cluster up`; only for scenarios that leave brokers alone"
+        "--cluster",
+        metavar="NAME",
+        help="use this cluster of `cluster up`; only for scenarios that leave brokers alone",
     )
     parser.add_argument("--schedule", metavar="FILE", help="replay this schedule.json instead of drawing one")
     parser.add_argument("--payload", metavar="DIR", help="replay the records of a run: its folder `payload`")
-    parser.add_argument("--exact", action="store_true", help="with --schedule: the recorded targets, not their roles")
+    parser.add_argument(
+        "--exact", action="store_true", help="with --schedule: hit the recorded targets, not their roles"
+    )
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="the run folder (new or empty); default: a new one in ./trial-runs; of several: DIR/1, DIR/2, …",
+        help="the run folder (new or empty); default: a new one in ./trial-runs; several trials: DIR/1, DIR/2, …",
     )
     parser.add_argument("--no-check", action="store_true", help="record only; judge later with `check`")
 
@@ -214,7 +229,7 @@ def _check(parsers: _Subparsers) -> None:
         "--spark-master", metavar="URL", help="spark://HOST:PORT, yarn, k8s://URL; default: this machine"
     )
     parser.add_argument(
-        "--partitions", type=int, metavar="N", help="so many Spark tasks; the verdict does not depend on it"
+        "--partitions", type=int, metavar="N", help="how many Spark tasks; the verdict does not depend on it"
     )
 
 
@@ -232,18 +247,20 @@ def _show(parsers: _Subparsers) -> None:
         metavar="SELECTOR",
         help="an event as reports name it (offsets#131), or a record: partition 0 record 344",
     )
-    parser.add_argument("--around", type=int, default=5, metavar="N", help="so many before and after it (default 5)")
+    parser.add_argument(
+        "--around", type=int, default=5, metavar="N", help="how many neighbours before and after it (default 5)"
+    )
 
 
 def _explain(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "explain", verbs.explain, "say what an anomaly is, its usual cause, and what to change")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("anomaly", nargs="?", metavar="ANOMALY", help="a name (see `list invariants`)")
-    which.add_argument("--all", action="store_true", help="all of them, as docs/anomalies.md")
+    which.add_argument("--all", action="store_true", help="all anomalies, as in docs/anomalies.md")
 
 
 def _list(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "list", verbs.list_things, "list what there is")
+    parser = _verb(parsers, "list", verbs.list_things, "list consumers, faults, invariants, scenarios or suites")
     parser.add_argument("what", choices=sorted(verbs.LISTS), help="what to list")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
@@ -251,7 +268,12 @@ def _list(parsers: _Subparsers) -> None:
 
 
 def _doctor(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "doctor", verbs.doctor, "say for each part: where it is, which version, what to do if not")
+    parser = _verb(
+        parsers,
+        "doctor",
+        verbs.doctor,
+        "check what is installed: where each part is, its version, what to do if it is missing",
+    )
     parser.add_argument("--fetch", metavar="VERSION", action="append", help="also provision this Kafka version now")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
@@ -263,18 +285,18 @@ def _cluster(parsers: _Subparsers) -> None:
     up.add_argument("--detach", action="store_true", help="leave it running in the background")
     up.add_argument("--kafka", metavar="VERSION", help="Kafka version")
     up.add_argument("--brokers", type=int, default=3, help="how many brokers (default 3)")
-    up.add_argument("--name", help="what to call it; default: drawn")
-    for action, text in (("down", "stop a detached cluster"), ("status", "say how a detached cluster is")):
+    up.add_argument("--name", help="its name (default: drawn at random)")
+    for action, text in (("down", "stop a detached cluster"), ("status", "show the state of a detached cluster")):
         actions.add_parser(action, help=text).add_argument("name", nargs="?", help="default: the only one there is")
     actions.add_parser("list", help="list detached clusters")
 
 
 def _demo(parsers: _Subparsers) -> None:
     parser = _verb(
-        parsers, "demo", verbs.demo, "one scenario, a sound and a faulty consumer, both verdicts with the evidence"
+        parsers, "demo", verbs.demo, "try a sound and a faulty consumer on one scenario, and print both verdicts"
     )
-    parser.add_argument("--sound", default="python-poll-and-work", metavar="FILE", help="must be acquitted")
-    parser.add_argument("--faulty", default="commits-backwards", metavar="FILE", help="must be convicted")
+    parser.add_argument("--sound", default="python-poll-and-work", metavar="FILE", help="the consumer that must pass")
+    parser.add_argument("--faulty", default="commits-backwards", metavar="FILE", help="the consumer that must fail")
     parser.add_argument("--scenario", default="member-paused", help="the scenario both go through")
     _trial_options(parser)
 
@@ -288,7 +310,7 @@ def _consumer_options(parser: argparse.ArgumentParser) -> None:
         help="consumer.toml, a folder with one in it, or a name of `list consumers`",
     )
     parser.add_argument(
-        "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
+        "--consumer-image", metavar="IMAGE", help="try this container image instead of the one that FILE names"
     )
 
 
@@ -302,7 +324,7 @@ def _many_trials_options(parser: argparse.ArgumentParser, *, retry_unknown: int)
         type=int,
         default=retry_unknown,
         metavar="N",
-        help="try a trial up to N times more that only its environment made unknown (default: %(default)s)",
+        help="repeat a trial up to N times if only its environment made it unknown (default: %(default)s)",
     )
 
 
@@ -311,7 +333,7 @@ def _cuts(parsers: _Subparsers) -> None:
         parsers,
         "cuts",
         verbs.cuts,
-        "cut a member at every place of every API that it uses: a matrix of trials",
+        "hit a member at each kind of request that it sends, before and after the answer: a matrix of trials",
     )
     parser.add_argument(
         "--api", nargs="+", action="extend", metavar="NAME", help="only these: OffsetCommit, JoinGroup, Fetch, …"
@@ -323,25 +345,28 @@ def _cuts(parsers: _Subparsers) -> None:
         "--action", nargs="+", action="extend", metavar="NAME", help="only these: hold, close, delay, kill, pause"
     )
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
-    parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of every trial (default 1)")
     _many_trials_options(parser, retry_unknown=0)
     parser.add_argument(
-        "--out", default="cuts", metavar="DIR", help="rows, page, and what did not pass (default: cuts); goes on there"
+        "--out",
+        default="cuts",
+        metavar="DIR",
+        help="folder of the results (default: cuts); the same command continues there",
     )
 
 
 def _certify(parsers: _Subparsers) -> None:
     parser = _verb(
-        parsers, "certify", verbs.certify, "try a consumer on all suites, and write what came out with its evidence"
+        parsers, "certify", verbs.certify, "try a consumer on all suites, and write a certificate with the evidence"
     )
     parser.add_argument(
         "--suite", nargs="+", action="extend", metavar="NAME", help="only these (default: all of `list suites`)"
     )
     parser.add_argument(
-        "--kafka", nargs="+", action="extend", metavar="VERSION", help="on these (default: the newest known)"
+        "--kafka", nargs="+", action="extend", metavar="VERSION", help="only these versions (default: the newest known)"
     )
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="each N times, with seeds 1 to N (default 1)"
+        "--repeat", type=int, default=1, metavar="N", help="try each suite N times, with seeds 1 to N (default 1)"
     )
     _load_option(parser)
     parser.add_argument(
@@ -351,7 +376,10 @@ def _certify(parsers: _Subparsers) -> None:
     )
     _many_trials_options(parser, retry_unknown=1)
     parser.add_argument(
-        "--out", default="certificate", metavar="DIR", help="certificate, page and run folders; goes on there"
+        "--out",
+        default="certificate",
+        metavar="DIR",
+        help="folder of certificate, page and runs; the same command continues there",
     )
 
 
@@ -360,7 +388,7 @@ def _verify(parsers: _Subparsers) -> None:
         parsers,
         "verify",
         verbs.verify,
-        "tell whether a certificate holds: no file has changed, and all is judged as it says",
+        "check a certificate: no file has changed, and the run folders give the same verdicts",
     )
     parser.add_argument("certificate", metavar="FILE", help="certificate.json, with its run folders beside it")
 
@@ -394,31 +422,35 @@ def _audit(parsers: _Subparsers) -> None:
     )
     parser.add_argument("--id-header", metavar="NAME", help="the header that holds a record's id (default kt-id)")
     parser.add_argument(
-        "--id-field", metavar="PATH", help="else the place in its JSON value, as in $.a[0].b (default id)"
+        "--id-field", metavar="PATH", help="or the place of the id in the JSON value, as in $.a[0].b (default id)"
     )
     parser.add_argument(
         "--sink-topic",
         nargs="+",
         action="extend",
         metavar="NAME",
-        help="topics that tell by id which records were handled: what the group writes, and where its dead letters go",
+        help="topics that show by id which records were handled: what the group writes, and its dead letters",
     )
-    parser.add_argument("--sink-id-header", metavar="NAME", help="the header with the id there (default: --id-header)")
-    parser.add_argument("--sink-id-field", metavar="PATH", help="else the place of it (default: --id-field)")
     parser.add_argument(
-        "--sink-db", metavar="URL", help="or a database that tells: postgresql://USER@HOST/NAME, sqlite:///FILE"
+        "--sink-id-header", metavar="NAME", help="the header that holds the id there (default: --id-header)"
+    )
+    parser.add_argument(
+        "--sink-id-field", metavar="PATH", help="or the place of the id in the value there (default: --id-field)"
+    )
+    parser.add_argument(
+        "--sink-db", metavar="URL", help="or a database that shows it: postgresql://USER@HOST/NAME, sqlite:///FILE"
     )
     parser.add_argument(
         "--sink-query",
         metavar="SQL",
-        help="what it is asked, in a transaction that only reads: record id, time of writing; :from and :until are "
+        help="the statement for it, in a read-only transaction: record id, time of writing; :from and :until are "
         "filled in, as in 'select order_id, written_at from done where written_at between :from and :until'",
     )
     parser.add_argument(
         "--claim", metavar="FILE", help="a TOML file with [claim]: all of it must then be judged for a pass"
     )
-    parser.add_argument("--max-mib", type=float, metavar="N", help="of each log read at most so much (default 1024)")
-    parser.add_argument("--max-records", type=int, metavar="N", help="and so many records (default 5000000)")
+    parser.add_argument("--max-mib", type=float, metavar="N", help="read at most this much of each log (default 1024)")
+    parser.add_argument("--max-records", type=int, metavar="N", help="and at most this many records (default 5000000)")
     parser.add_argument(
         "--max-minutes", type=float, metavar="N", help="begin no more reads after this long (default 10)"
     )
@@ -434,7 +466,7 @@ def _preflight(parsers: _Subparsers) -> None:
         parsers,
         "preflight",
         verbs.preflight,
-        "say whether a configuration carries records of this size at all, and what to change; starts nothing",
+        "compute whether a configuration can carry records of a given size, and what to change; starts nothing",
     )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("--config", metavar="FILE", help="a TOML file: these options by their names, with underscores")
@@ -443,20 +475,24 @@ def _preflight(parsers: _Subparsers) -> None:
         word = option.removeprefix("--").replace("-", "_")
         metavar = "SIZE" if word in SIZE_WORDS else "TIME" if word in DURATION_WORDS else "N"
         plan.add_argument(option, metavar=metavar, help=text)
-    plan.add_argument("--compression", metavar="CODEC", help=f"of: {', '.join(CODECS)} (default: the producer's)")
-    settings = parser.add_argument_group("settings, by Kafka's own names; what is not given has its default")
+    plan.add_argument("--compression", metavar="CODEC", help=f"one of: {', '.join(CODECS)} (default: the producer's)")
+    settings = parser.add_argument_group("settings, by Kafka's own names; any other has its default")
     for role in ("producer", "consumer"):
-        settings.add_argument(f"--{role}-library", metavar="NAME", help=f"of: {', '.join(LIBRARIES)} (default java)")
+        settings.add_argument(
+            f"--{role}-library", metavar="NAME", help=f"one of: {', '.join(LIBRARIES)} (default java)"
+        )
         settings.add_argument(f"--{role}-config", metavar="FILE", help=f"the {role}'s properties file")
     for role in ("producer", "broker", "topic", "consumer"):
         settings.add_argument(
-            f"--{role}-setting", nargs="+", action="extend", metavar="NAME=VALUE", help=f"of the {role}"
+            f"--{role}-setting", nargs="+", action="extend", metavar="NAME=VALUE", help=f"settings of the {role}"
         )
-    cluster = parser.add_argument_group("a cluster, which is only asked")
-    cluster.add_argument("--bootstrap", metavar="HOST:PORT,…", help="partitions and settings as this cluster has them")
+    cluster = parser.add_argument_group("a cluster, which is only read")
+    cluster.add_argument("--bootstrap", metavar="HOST:PORT,…", help="take partitions and settings from this cluster")
     cluster.add_argument("--topic", metavar="NAME", help="the topic there")
-    cluster.add_argument("--group", metavar="NAME", help="its members are the consumers")
-    cluster.add_argument("--command-config", metavar="FILE", help="how to get in: TLS, SASL, as for `audit`")
+    cluster.add_argument("--group", metavar="NAME", help="count the members of this group as consumers")
+    cluster.add_argument(
+        "--command-config", metavar="FILE", help="a client's properties file, as for `audit`: TLS, SASL"
+    )
 
 
 def _load_option(parser: argparse.ArgumentParser) -> None:
@@ -464,15 +500,13 @@ def _load_option(parser: argparse.ArgumentParser) -> None:
         "--load",
         type=float,
         metavar="FACTOR",
-        help="which part of the scenario's load to send, above 0 and at most 1 (default: [load] factor, or all of it)",
+        help="send this fraction of the scenario's load, above 0 and at most 1 (default: [load] factor, or all of it)",
     )
 
 
 def _trial_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
-    parser.add_argument(
-        "--seed", type=int, help="what everything drawn at random follows from (default: drawn, printed)"
-    )
+    parser.add_argument("--seed", type=int, help="the seed of all that is random (default: drawn, and printed)")
 
 
 class _Unbroken(io.FileIO):

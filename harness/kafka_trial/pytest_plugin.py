@@ -58,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="consumer.toml, a folder with one, or a name of `kafka-trial list consumers` (repeatable)",
     )
-    group.addoption("--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)")
+    group.addoption("--plugin", action="append", metavar="FILE", help="also load this plug-in (repeatable)")
     group.addoption(
         "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
     )

@@ -74,8 +74,8 @@ def duration_text(duration_s: float) -> str:
 
 def _number_and_unit(given: object, valid: str) -> tuple[Fraction, str]:
     if isinstance(given, bool):
-        raise ValueError(f"{shown(given)} is none: write {valid}")
+        raise ValueError(f"{shown(given)} is not valid: write {valid}")
     match = NUMBER_AND_UNIT.fullmatch(str(given).strip())
     if match is None:
-        raise ValueError(f"{shown(given)} is none: write {valid}")
+        raise ValueError(f"{shown(given)} is not valid: write {valid}")
     return Fraction(Decimal(match[1])), match[2]

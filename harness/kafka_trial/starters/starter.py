@@ -58,7 +58,7 @@ def write_starter(folder: Path, *, name: str, language: str, sink: str) -> list[
     """
     if not NAME.fullmatch(name):
         allowed = "1 to 63 lower-case letters, digits and dashes, beginning with a letter"
-        raise InputError("--name", f"{name} is none: {allowed}")
+        raise InputError("--name", f"{name!r} is not allowed: write {allowed}")
     texts = {folder / place: text for place, text in _rendered(name, language, sink).items()}
     if there := [str(file) for file in texts if file.exists()]:
         raise InputError(str(folder), [f"{file} is there already: name another folder" for file in there])
