@@ -52,12 +52,11 @@ def commit_lost(batch: Batch) -> Findings:
 
     "The broker sends a successful offset commit response to the consumer only after all the replicas of the offsets
     topic receive the offsets" (Kafka, Implementation, Consumer Offset Tracking). Never legal. Judged up to the
-    snapshot, for there the witness was asked to read to the end. One anomaly a position. Where the request log shows
-    that the member's commit was refused before it reported it as stored, and nothing granted to it since, up to the
-    report, neither that position nor one beyond it, it relies on a commit that does not exist. Undecided where the
-    position is in the log at a time at which the answer cannot have been for it, or where nobody knows who committed a
-    later one since the refusal. What a transaction committed and then aborted is in the log, and not lost; what EndTxn
-    acknowledges is not looked at.
+    snapshot, because the witness was asked to read to that point. One anomaly a position. A member that reported a
+    commit as stored relies on one that does not exist if the request log shows that it was refused, and that neither
+    this position nor a later one was granted to the member until the report. Undecided if the position is in the log,
+    but at a time that does not fit the answer, or if it is unknown who committed a later one after the refusal. What a
+    transaction committed and then aborted is in the log, so it is not lost; what EndTxn acknowledges is not judged.
 
     Smallest history: `commit` ok 1, phase snapshot, and the witness read to the end.
 

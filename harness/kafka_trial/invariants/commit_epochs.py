@@ -45,12 +45,12 @@ def stale_generation(batch: Batch) -> Findings:
     """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.
 
     "The member epoch is stale. The member must retry after receiving its updated member epoch" (Kafka, Protocol, Error
-    Codes: STALE_MEMBER_EPOCH, KIP-848; for classic groups ILLEGAL_GENERATION): a broker that lets it pass lets a member
-    commit what is no longer its own. Legal under KIP-1251 (4.3 and later, told by the assignment epoch in the
-    record): the member still owned or was revoking the partition, and the epoch was at least that of the assignment.
-    Refused ones are normal, and so is a commit without an epoch. Of several commits of one position at one time the
-    first in the log is taken to be this one: it is the innocent reading. A request whose line came late is left
-    out: the commit that its order gives it may be a later one.
+    Codes: STALE_MEMBER_EPOCH, KIP-848; for classic groups ILLEGAL_GENERATION): a broker that accepts it lets a member
+    commit what it no longer owns. Legal under KIP-1251 (4.3 and later, shown by the assignment epoch in the record):
+    the member still owned or was revoking the partition, and the epoch was at least that of the assignment. Refused
+    commits are normal, and so is a commit without an epoch. Of several commits of one position at one time the first in
+    the log is taken to be this one, the innocent reading. A request whose line came late is left out: by its order, it
+    may belong to a later commit.
 
     Smallest history: group record of generation 2, OffsetCommit 1 with generation 1 and no error, committed 1.
 

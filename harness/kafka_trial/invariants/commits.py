@@ -84,8 +84,9 @@ def commit_regression(batch: Batch) -> Findings:
     """The committed offset fell below where it had been: one anomaly an episode, until it is back where it was.
 
     "The committed position is the last offset that has been stored securely" (KafkaConsumer, Offsets and Consumer
-    Position): a member that starts inside the episode handles records twice, and monitoring shows a lag that is none.
-    Legal as a wobble: the owner's own, passed by later commits, with no restart inside (claim: commits = settling).
+    Position): a member that starts inside the episode handles records twice, and monitoring shows a lag that does not
+    exist. Legal as a wobble: the owner made it itself, later commits passed it, and no member started inside (claim:
+    commits = settling).
 
     Smallest history: committed 12, committed 11.
 

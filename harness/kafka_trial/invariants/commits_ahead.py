@@ -63,12 +63,13 @@ def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
 
     "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
-    Offset Control). By the member's own word the order is exact; by the logs of the brokers it is so up to the time
-    that lines waited to be read: the time is that of the request's arrival, else of the commit. A line that tells of a
-    commit afterwards, or of its answer, tells nothing of when it was made. Legal under at-most-once, where it is the
-    point; an operator's are the operator's. A record that was handed on before, into a topic that the group commits on
-    too, is not lost: it is judged there. In a transaction positions and outputs take effect at once: there only what
-    was never handled counts. So do records below an earlier position, where it fell and rises again.
+    Offset Control). By the member's own lines the order is exact. By the brokers' logs it is exact up to the reading
+    delay of lines; a commit counts from the arrival of its request, or else from the time of the commit. A line printed
+    after a commit, or after its answer, does not show when the commit was made. Legal under at-most-once, where it is
+    intended, and for an operator's commits. A record handed on before the commit, into a topic that the group commits
+    on too, is not lost: it is judged there. In a transaction positions and outputs take effect together, so only
+    records that were never handled count. The same holds for records below an earlier position, if the position fell
+    and rises again.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
 

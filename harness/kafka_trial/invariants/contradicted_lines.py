@@ -45,14 +45,14 @@ def false_report(batch: Batch) -> Findings:
     had not been given the partition.
 
     "The consumer issues fetch requests to the brokers leading the partitions it wants to consume" (Kafka, Design, The
-    Consumer): a record that no fetch returned cannot have been handled. By the workload: the record was sent later. By
-    the observer: the log ended at or below it when it was asked later. By the request log: no fetch of that process
-    from a position at or below it had brought bytes, or the position asked for next was not beyond it. Counted: such a
-    line is no evidence for the consumer, and a record lost behind it is `skipped`. Not looked for where the request log
-    may not know: it was not read to its end, a broker was killed before, two clients fetched by turns on one lane, or
-    strangers fetched; nor in what a consumer whose progress is elsewhere says that it found done there (`processed`).
-    An `assigned` line of a partition that neither log had given to its member opens no ownership epoch
-    (`false_assignments.py`).
+    Consumer): a record that no fetch returned cannot have been handled. The workload contradicts a line if the record
+    was sent later; the observer, if the log ended at or below it when asked later; the request log, if no fetch of that
+    process from a position at or below it had brought bytes, or the position asked for next was not beyond it. Counted:
+    such a line is no evidence for the consumer, and a record lost behind it is `skipped`. Not judged where the request
+    log may have gaps: it was not read to its end, a broker was killed before, two clients fetched by turns on one lane,
+    or strangers fetched. Nor is a `processed` line judged if the consumer's progress is elsewhere and it says that it
+    found the record done there. An `assigned` line of a partition that neither log had given to its member opens no
+    ownership epoch.
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
 

@@ -154,11 +154,11 @@ def redelivered(batch: Batch) -> Findings:
     """A record was delivered again, at or above the floor of its ownership epoch: legal, unless at-most-once is
     claimed.
 
-    "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). In another
-    ownership epoch, or inside one where the record or a later one had been completed (else it was `retried`). A record
-    that was completed twice was delivered again, whatever the member printed of its deliveries.
+    "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). It counts in
+    another ownership epoch, and inside one where the record or a later one had been completed (else it was `retried`).
+    A record that was completed twice was delivered again, whatever the member printed of its deliveries.
 
-    Where there is a sink, each further effect of a record is one too, beyond the handlings that lines tell of.
+    With a sink, each further effect of a record counts too, beyond the handlings that lines report.
 
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
 
@@ -188,9 +188,8 @@ def illegal_redelivery(batch: Batch) -> Findings:
     to.
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
-    durable although the member never saw the answer: the floor is the broker's word. Where there is a sink, it may be a
-    further effect: of a member whose first fetch since it was assigned asked below the floor, or that never had the
-    partition before.
+    durable although the member never saw the answer, so the broker decides the floor. With a sink, a further effect
+    counts too, if its member first fetched below the floor after it was assigned, or never had the partition before.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
 

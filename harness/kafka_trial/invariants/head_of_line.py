@@ -88,16 +88,16 @@ def head_of_line_blocking(group: Group) -> Findings:
 
     "If a consumer is assigned multiple partitions to fetch data from, it will try to consume from all of them at the
     same time, effectively giving these partitions the same priority for consumption" (KafkaConsumer, Consumption Flow
-    Control). Here the records of one wait behind partitions that are empty. W is that of `liveness_bounds.py`. Counted
-    are waits of 0.6 s and more (a fetch of empty partitions may be waited for, by fetch.max.wait.ms for 0.5 s), in
-    which the member had ended the record before, and by the observer the log held the next one; not the time in which
-    it had a record of another partition in hand, or a broker worked on its fetch or on anything else that it had
-    asked (a commit, the end of a transaction), nor any wait in which one of its other partitions lagged. There must be
-    three of them, and without the longest (a rebalance may be one) they must be over half the time. A slow handler
-    holds a record (one whose end no line tells, until its last effect), and so does one that is tried again later;
-    without another partition there is nothing to wait for. Legal while a fault is in force or was healed less than W
-    before, and where the lag lasted no longer than `converge_within_s`; without that it is told. Undecided where the
-    machine stood still, or the member may have waited for a processor.
+    Control). Here the records of one partition wait behind empty partitions. A wait counts if it lasts 0.6 s or more (a
+    fetch of empty partitions may wait 0.5 s, by fetch.max.wait.ms), the member had finished the record before, and by
+    the observer the log held the next one. Left out is the time in which the member had a record of another partition
+    in hand, or a broker worked on its fetch or on another request of it (a commit, the end of a transaction), and any
+    wait in which one of its other partitions lagged. There must be three such waits, and without the longest (it may be
+    a rebalance) they must fill over half the time. A slow handler holds a record (if no line shows its end, until its
+    last effect), and so does one that is tried again later; a member without another partition has nothing to wait for.
+    Legal while a fault is in force or was healed less than W before, and if the lag lasted no longer than
+    `converge_within_s`; without that claim it is only reported. Undecided if the machine stood still, or the member may
+    have waited for a processor.
 
     Smallest history: a record in each second at the end of partition 0; `delivered`, `processed` one by one, each two
     seconds after the other, for fourteen seconds; partition 1 of the same member is empty.

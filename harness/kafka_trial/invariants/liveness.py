@@ -236,8 +236,8 @@ def _commit_slowdown(slices: Table) -> float:
 def false_lag(group: Group) -> Findings:
     """All readable records were handled, and yet the committed offset stays behind the end: the lag is false.
 
-    "Lag is the difference between the log end offset and the committed offset" (Kafka, Monitoring): an operator is
-    called although all work is done. Legal while the drain is shorter than B (undecided); only where progress lives in
+    "Lag is the difference between the log end offset and the committed offset" (Kafka, Monitoring): operators are
+    alerted although all work is done. Undecided while the drain is shorter than B. Judged only if progress lives in
     Kafka.
 
     Smallest history: record 0 `processed`, no commit, phase drain; thirteen seconds later phase snapshot.
@@ -281,10 +281,9 @@ def stuck_partition(group: Group) -> Findings:
 
     A group must detect a lost member, rebalance and go on (KIP-62). The window W is a session, a commit interval and
     the longest pause that any partition made in this trial, or the longest handler, but no more than the poll interval;
-    where nothing moved at all, three heartbeats. A record that one owner is given for the third time moves nothing.
-    Undecided while the drain is shorter than W. While other partitions get further, or a record is in hand that was
-    given out less than a poll interval ago, the drain must have been as long as B too. Legal where the machine itself
-    stood still.
+    if nothing moved at all, three heartbeats. Giving a record to one owner for the third time is no progress. Undecided
+    while the drain is shorter than W. While other partitions progress, or a record is in hand that was given out less
+    than a poll interval ago, the drain must have been as long as B too. Legal if the machine itself stood still.
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
 
@@ -336,10 +335,10 @@ def late_convergence(group: Group) -> Findings:
     """A partition was not done, or its position not at the end, within B of the healing, and it is neither stuck nor in
     a false lag.
 
-    Whatever broke, a group that is left alone must come back (KIP-62, KIP-848) within a time that follows from its own
-    settings. Legal while the drain is shorter than B, or the machine was so much slower or busier
-    in it (undecided both), or where it stood still. A group that moves in circles, in which the same records come for
-    the third time and more and nothing gets further for W, is late without waiting for B.
+    Whatever broke, a group that is left alone must recover (KIP-62, KIP-848) within a time that follows from its own
+    settings. Undecided while the drain is shorter than B, or if the machine was slower or busier in it by as much.
+    Legal if the machine stood still. If the group goes round in circles (the same records come for the third time or
+    more, and nothing else progresses for W), it is late without waiting for B.
 
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
 

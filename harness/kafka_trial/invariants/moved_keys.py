@@ -63,12 +63,13 @@ def reordered_across_partitions(group: Group) -> Findings:
     """A key moved to another partition, and a record was begun there before an older one in the former was done.
 
     "Kafka only provides a total order over records within a partition, not between different partitions in a topic"
-    (Kafka, Introduction): no consumer group keeps this by itself. Another member reads the new partition at once, while
-    the former one has a backlog. So it is counted, and breaks only the claim `order = "key-across-partitions"`. Sent
-    earlier: acknowledged before the other one was sent; sends that overlap have no order. Only what was done counts,
-    each record's first completion, and the handler that it ended; and its first effect: where lines tell of the
-    record, in the order of the sink's file (of each partition of an output topic), else by its time too. Legal inside
-    the window of an untold loss. Looked for where partitions were added, of keys that were sent to several.
+    (Kafka, Introduction), so no consumer group keeps this order by itself: another member reads the new partition at
+    once, while the former one has a backlog. It is counted, and breaks only the claim `order =
+    "key-across-partitions"`. A record is older if it was acknowledged before the other one was sent; sends that overlap
+    have no order. Only completed work counts: each record's first completion with its handler, and its first effect,
+    ordered by the sink's file (of each partition of an output topic) if lines report the record, else also by its time.
+    Legal between a loss of the partition and the moment that the member learns of it. Judged if partitions were added,
+    for keys that were sent to several.
 
     Smallest history: key k is sent to partition 0, and later to partition 1; `delivered` 1, `processed` 1 of partition
     1; `processed` 0 of partition 0.

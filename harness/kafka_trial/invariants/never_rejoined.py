@@ -40,14 +40,14 @@ def never_rejoined(group: Group) -> Findings:
 
     "If a process fails, the partitions assigned to it will be reassigned to other consumers in the same group", and "if
     a new consumer joins the group, partitions will be moved from existing consumers to the new one" (KafkaConsumer,
-    Javadoc): a process that runs beside its group leaves the group too small, and no lag shows it while the others can
-    do its work. A member is in the group when the offsets log lists it and brokers grant its requests
-    (`group_presence.py`), with or without a partition. To get back it has a session and a rebalance, or twice the
-    slowest start of the trial where that is longer, and never more than `[ready] within_s`; but until the sessions of
-    lost members have expired a join may have to wait. Legal for a member that comes back later than that, while the
-    trial goes on; that had left the group before it was hit; whose process ended by itself (`crash-loop`); and with
-    protocol = "none". Of several group members in one process one is enough. Undecided where the trial ended before
-    that time, or the machine was busier, or stood still, for as long as the member was late.
+    Javadoc): a process that runs outside its group leaves the group too small, and no lag shows it while the others can
+    do its work. A member is in the group when the offsets log lists it and brokers grant its requests, with or without
+    a partition. It has a session and a rebalance to get back, or twice the slowest start of the trial if that is
+    longer, and never more than `[ready] within_s`. That time ends no earlier than when the sessions of lost members
+    have expired, because a join may have to wait for them. Legal if the member comes back later while the trial goes
+    on; if it had left the group before it was hit; if its process ended by itself (`crash-loop`); and with protocol =
+    "none". Of several group members in one process one is enough. Undecided if the trial ended before that time, or the
+    machine was busier or stood still for as long as the member was late.
 
     Smallest history: `group` record of m0 and m1; m0 `exited`, then `started` again; a JoinGroup of m0 answered 23;
     `group` record of m1 alone; sixteen seconds later phase snapshot.

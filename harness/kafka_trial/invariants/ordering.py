@@ -53,10 +53,10 @@ from kafka_trial.invariants.zombie_excuses import excused
 def nonmonotonic_poll(batch: Batch) -> Findings:
     """Inside one ownership epoch a delivery stepped back to a record, or to one before it, that was delivered already.
 
-    "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal where nothing from that
-    record on had been completed (a retry: see `retried`); for a consumer that claims order per key, or none; and where
-    progress is in transactions, after one that failed, by the member's own word: its work is undone, and begins anew.
-    Undecided where the lines may be of several clients of one process.
+    "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal if nothing from that
+    record on had been completed (a retry: see `retried`), if the consumer claims order per key or none, and if progress
+    is in transactions and the member reported that one failed: its work is undone and starts again. Undecided if the
+    lines may belong to several clients of one process.
 
     Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
 
@@ -95,11 +95,11 @@ def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
-    Inside an ownership epoch every completion counts of what was delivered there; across ownership epochs, and across
-    transactions that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the
-    window of an untold loss. Where there is a sink, first effects count too, in the order of its file (of each
-    partition of an output topic): one finding a record beyond those of the lines. Undecided inside an ownership epoch
-    whose lines may be of several clients of one process.
+    Inside an ownership epoch every completion counts of records delivered there. Across ownership epochs, and across
+    failed transactions, only first completions count: a rewind to a legal floor is a redelivery. Legal between a loss
+    of the partition and the moment that the member learns of it. With a sink, first effects count too, in the order of
+    its file (of each partition of an output topic): one finding a record beyond those of the lines. Undecided inside an
+    ownership epoch whose lines may belong to several clients of one process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
 
@@ -136,10 +136,10 @@ def reordered_key(batch: Batch) -> Findings:
 def overlapping_handlers(batch: Batch) -> Findings:
     """Two records of a partition were in handlers at once (same_key: two of one key).
 
-    Order in the log is no order of effects when two handlers run side by side: "one consumer per partition" (Kafka,
-    Consumer Groups). Legal across keys where order is claimed per key, inside the window of an untold loss, and inside
-    one batch where handlers take batches (`handler = "batch"`): order in there is that of its completions. Undecided in
-    one file whose lines may be of several clients.
+    When two handlers run side by side, the order in the log is no longer the order of effects: "one consumer per
+    partition" (Kafka, Consumer Groups). Legal across keys if order is claimed per key, between a loss of the partition
+    and the moment that the member learns of it, and inside one batch if handlers take batches (`handler = "batch"`):
+    there completions give the order. Undecided in a file whose lines may belong to several clients.
 
     Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
 

@@ -54,11 +54,11 @@ def orphan_partition(batch: Batch) -> Findings:
     """A partition had no owner, although the group had members and had been at rest for longer than the bound.
 
     "Each partition is consumed by exactly one consumer within each subscribing consumer group at any given time"
-    (Kafka, Design, Consumer Position). Owned is what a member of the group has assigned or is still to give up, by the
-    last group records; the bound is that of a stuck partition: detection of a lost member, a rebalance, a commit (and
-    a metadata refresh where partitions were added). At rest: no group record is written, and no fault is in force.
-    Legal in a group without members, while it rebalances, and for a partition that did not exist yet. Undecided where
-    the machine stood still meanwhile.
+    (Kafka, Design, Consumer Position). A partition is owned if, by the last group records, a member has it assigned or
+    still has to give it up. The bound is that of a stuck partition: detection of a lost member, a rebalance, a commit
+    (and a metadata refresh if partitions were added). The group is at rest while no group record is written and no
+    fault is in force. Legal in a group without members, while it rebalances, and for a partition that did not exist
+    yet. Undecided if the machine stood still meanwhile.
 
     Smallest history: group record with member m0 and no partition; eleven seconds later phase snapshot.
 

@@ -52,13 +52,13 @@ def split_ownership(batch: Batch) -> Findings:
     """Two members owned a partition at once, by the offsets log or because one worked on after it was told of its loss.
 
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
-    lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
-    a broker told it: by a fencing error, or by an assignment without the partition, that it received (`fencing.py`); or
-    its own clock, where it asks nothing of its group for two sessions and fetches on (`zombies.py`). A record that it
-    was delivered though it fetched it later is a split; and one that it begins after it has said itself, or was told
-    where it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`).
-    Nothing excuses what is delivered to a member that says that it was assigned the partition, which nobody had given
-    it (`false_assignments.py`). Never legal. Where the request log does not hold its fetches, the case is undecided.
+    lost the partition without being told is excused (`zombie-work`). So are the records that it had fetched before it
+    learned of the loss: by a fencing error, or an assignment without the partition, that it received from a broker; or
+    by its own clock, if it asks nothing of its group for two sessions and goes on fetching. A record that it fetched
+    later and was delivered is a split. So is a record that it begins after it reported that the commit covering it was
+    refused in this way (if it claims at most once: after it was told so). Nothing excuses deliveries to a member that
+    reports an assignment which nobody gave it. Never legal. Undecided if the request log does not hold the member's
+    fetches.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
 
@@ -86,11 +86,11 @@ def split_ownership(batch: Batch) -> Findings:
 def work_after_revoke(batch: Batch) -> Findings:
     """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
 
-    "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): what is in
-    hand is finished, or given up, inside the revoked callback. Legal for the record in hand when the lost one returns:
-    it was lost before, and its handler may end. Where brokers know of nothing that can have cost the member its
-    partition, a `lost` line counts as `revoked` (`false_losses.py`). Undecided where the line may be another client's
-    of the same process.
+    "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): the member
+    must finish or give up the records in hand inside the revoked callback. Legal for the record in hand when the lost
+    callback returns: the partition was lost before, and the handler may end. If the brokers know of nothing that can
+    have cost the member its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another
+    client of the same process.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
 
@@ -121,8 +121,8 @@ def work_after_revoke(batch: Batch) -> Findings:
 def zombie_work(batch: Batch) -> Findings:
     """A member worked on a partition that others had been given, before it was told, or on records fetched before that.
 
-    No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes; the answer
-    that tells it reaches a background thread. Counted; legal unless the claim says that effects are fenced.
+    No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes, or a
+    background thread receives the answer that tells it. Counted; legal unless the claim says that effects are fenced.
 
     Smallest history: m0 `assigned`, group record gives the partition to m1, `delivered` by m0 a second later.
 

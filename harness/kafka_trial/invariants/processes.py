@@ -90,13 +90,13 @@ def unbounded_close(group: Group) -> Findings:
     """A member that was asked to stop did not end within the time that its [stop] gives, and was killed.
 
     "Tries to close the consumer cleanly within the specified timeout. If the close does not complete within the
-    timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. This is the one name for
-    it at any close, in the middle of a trial too: it takes the place of the plain failure `never-stopped`, which knows
-    the last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault
-    other than the stopping itself was in force (or one that leaves requests unanswered was, no longer ago than the
-    request time-out that is declared), or the machine stood still; and where its time is our default and the group held
-    back the answers to its JoinGroup and SyncGroup all the while, for a lost member's session to end: some clients
-    finish a join before they leave (kafkajs).
+    timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. It counts at any close,
+    also in the middle of a trial, and replaces the plain failure `never-stopped`, which knows only the last close and
+    stays for histories whose exits do not say who asked for them. Undecided if a fault other than the stopping itself
+    was in force (or one that leaves requests unanswered was, within the declared request time-out), or if the machine
+    stood still. Undecided too if `[stop] within_s` is our default and the group held back the answers to the member's
+    JoinGroup and SyncGroup all the while, until a lost member's session ended: some clients finish a join before they
+    leave (kafkajs).
 
     Smallest history: `exited` signal 9, asked overdue.
 
@@ -215,10 +215,9 @@ def rebalance_storm(group: Group) -> Findings:
 
     "If a process fails, the partitions assigned to it will be reassigned ... if a new consumer joins the group,
     partitions will be moved ... also used when new partitions are added" (KafkaConsumer, Javadoc; KIP-848 bumps the
-    group epoch then): left alone a group is stable. A rise is explained for the length of the window W
-    (`liveness_bounds.py`: detection, rebalance, commit) after a member's process started, stopped or went, after a
-    fault's healing, a change of the topic's partitions or a stall of the machine, and while a fault is in force. A
-    subscription that a member itself changes again and again is its own doing, and no explanation.
+    group epoch then): left alone a group is stable. A rise is explained while a fault is in force, and for W after a
+    member's process started, stopped or went, after a fault's healing, a change of the topic's partitions or a stall of
+    the machine. It is no explanation that a member itself changes its subscription again and again.
 
     Smallest history: `started`; half a minute on, six `group` records, each of a higher epoch.
 

@@ -54,12 +54,11 @@ def uncommitted_progress(batch: Batch) -> Findings:
 
     "The committed position is the last offset that has been stored securely. Should the process fail and restart, this
     is the offset that the consumer will recover to" (KafkaConsumer, Javadoc); a team declares how often it is stored. W
-    (`liveness_bounds.py`) is that interval on top of detection and a rebalance. It differs from `false-lag` in when:
-    that one is what stands at the snapshot, after the load (all handled, the position behind, be it never committed);
-    this one is progress that lay uncommitted in the middle of the trial, and was committed in the end. What is not
-    covered at the snapshot is left to `false-lag`, `stuck-partition` and `late-convergence`: one name for one thing.
-    Legal where the partition changed hands meanwhile, and while a fault is in force or was healed less than W before;
-    undecided where the machine stood still.
+    is here that interval plus detection and a rebalance. It differs from `false-lag` in its time: `false-lag` is what
+    stands at the snapshot, after the load (all handled, the position behind or never committed); this is progress that
+    stayed uncommitted in the middle of the trial, and was committed in the end. Records not covered at the snapshot are
+    left to `false-lag`, `stuck-partition` and `late-convergence`. Legal if the partition changed hands meanwhile, and
+    while a fault is in force or was healed less than W before. Undecided if the machine stood still.
 
     Smallest history: `processed` 0; eleven seconds later committed 1; phase snapshot.
 
@@ -164,13 +163,13 @@ def rogue_reader(batch: Batch) -> Findings:
     explains.
 
     Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
-    the log they are" (Kafka, Operations, Checking Consumer Position); who reads and does not commit is not seen there,
-    and loads the brokers all the same. W (`liveness_bounds.py`) is the declared commit interval on top of detection and
-    a rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for
-    what it was sent as the owner by the offsets log, where it lost the partition, or was stopped, before it had handled
-    anything there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles
-    the rest. Undecided where the machine stood still, or where nobody knows who committed there. Partitions of other
-    topics are not seen.
+    the log they are" (Kafka, Operations, Checking Consumer Position). A member that reads without committing is not
+    seen there, and still loads the brokers. W is here the declared commit interval plus detection and a rebalance.
+    Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for records sent
+    to it as the owner by the offsets log, if it lost the partition, or was stopped, before it had handled anything
+    there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles the rest.
+    Undecided if the machine stood still, or if it is unknown who committed there. Partitions of other topics are not
+    seen.
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.
 

@@ -63,8 +63,8 @@ def lost_write(batch: Batch) -> Findings:
 
     "A committed message will not be lost, as long as there is at least one in sync replica alive, at all times" (Kafka,
     Design, Replication); acks=all waits for all of them. Never the consumer's fault: the verdict is unknown. Legal
-    below the log start at the end (retention, deleted records: see `overtaken`), and under compaction where a later
-    record has its key.
+    below the log start at the end (retention, deleted records: see `overtaken`), and under compaction if a later record
+    has the same key.
 
     Smallest history: send `ok` at offset 1; the control read is complete, log start 0, and holds record 0 only.
 
@@ -116,13 +116,13 @@ def overtaken(batch: Batch) -> Findings:
 
     "The Kafka cluster durably persists all published records, whether or not they have been consumed, using a
     configurable retention period" (Kafka, Introduction): a consumer that falls behind it loses what it had not read,
-    and `auto.offset.reset` lets it go on as if nothing had been. Only acknowledged sends are known to have been there.
-    A record that was delivered, never processed and committed past is lost the same way: the log cannot show it any
-    more; and so is one whose ownership epoch ended by the end of the drain: nobody can be given it again. Legal where
-    an operator moved the position past them, or where they expired while no member ran because the trial had stopped
-    all of them, and nobody had committed past them before. A member killed with -9 never reports its last act: without
-    a sink, what it may have read is undecided; so is what may have expired just before or just after such a stop.
-    Committed past or not, it is neither `skipped` nor `unseen`.
+    and `auto.offset.reset` hides that. Only acknowledged sends are known to have been in the log. A record is lost the
+    same way if it was delivered, never processed and committed past, as the log cannot show it any more; or if its
+    ownership epoch ended by the end of the drain, as nobody can be given it again. Legal if an operator moved the
+    position past the records, or if they expired while the trial had stopped all members and nobody had committed past
+    them before. A member killed with -9 never reports its last act: without a sink, what it may have read is undecided.
+    So are records that may have expired just before or after such a stop. Committed past or not, these records are
+    neither `skipped` nor `unseen`.
 
     Smallest history: sends `ok` at 0 and 1, `processed` 1, log start 1.
 
@@ -173,9 +173,10 @@ def corrupt(batch: Batch) -> Findings:
     """A record has another content than was sent: in the log (the cluster's fault), or as an effect (the consumer's).
 
     "This ensures no on-the-wire or on-disk corruption to the messages occurred" (Kafka, Consumer Configs, check.crcs).
-    Content is compared by the CRC-32 of the value. Where the control read itself found another content, the cluster is
-    to blame: the verdict is unknown, and no effect of that record convicts. An effect's body is compared where the
-    spec declares that it is the record's value; JSON that was written anew and says the same is not corrupt.
+    Content is compared by the CRC-32 of the value. If the control read itself found other content, the cluster is to
+    blame: the verdict is unknown, and no effect of that record counts against the consumer. An effect's body is
+    compared if consumer.toml declares that it is the record's value. JSON that was written differently and says the
+    same is not corrupt.
 
     Smallest history: send `invoke` with checksum 1, the control read finds it with checksum 2.
 

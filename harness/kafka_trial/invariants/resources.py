@@ -40,7 +40,7 @@ def memory_over_limit(group: Group) -> Findings:
 
     What a consumer buffers is bounded by its settings ("the maximum amount of data the server should return for a fetch
     request", fetch.max.bytes; max.partition.fetch.bytes: Kafka, Consumer Configs), and a container is killed at its
-    limit. Exactly the limit is within it. Undecided for an incarnation that lived for long and was never sampled.
+    limit. Exactly the limit is allowed. Undecided for an incarnation that ran for long and was never sampled.
 
     Smallest history: a claim of 100 bytes; `resources` of m0, 101 bytes.
 
@@ -93,9 +93,9 @@ def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
 def oom_killed(group: Group) -> Findings:
     """A member ended by a signal 9 that the harness had not sent, when the kernel killed for want of memory.
 
-    `oom_kill` in /proc/vmstat counts the processes that the kernel killed so (proc(5), since Linux 4.13): it rose
-    between two readings around the exit. Whose memory it was is told beside it (`over_limit`: this incarnation had
-    been seen above the claimed limit). Undecided where more members went so than the kernel killed.
+    `oom_kill` in /proc/vmstat counts the processes that the kernel killed for want of memory (proc(5), since Linux
+    4.13): it rose between two readings around the exit. `over_limit` says whether this incarnation had been seen above
+    the claimed limit. Undecided if more members ended by signal 9 than the kernel killed.
 
     Smallest history: `oom_kills` 0, `exited` signal 9 asked no, `oom_kills` 1.
 

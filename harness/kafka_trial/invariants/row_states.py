@@ -47,16 +47,16 @@ def _of_an_entity(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
 def stale_state(batch: Batch) -> Findings:
     """A row of the table ended with an older record's state than one it had shown before. Judged by the table's log.
 
-    "Messages are never lost but may be redelivered" (Kafka, Message Delivery Semantics): a table whose rows are states
-    may be rolled back by a record that comes again, and is right once the later ones have come again too. If they do
-    not, the newest state that was written is lost: whoever declares `effects = "state"` under at-least-once or
-    exactly-once promises that it stands in the end, whatever order it claims. Records of one key and partition are
-    compared by offset (same_key). Those of one entity without a key lie in several partitions, between which Kafka
-    promises no order: that is a violation only where `state = "entity"` is claimed, and only where sends and
-    timestamps say which is newer. Legal while the row is behind for a time. A record that never changed the row
-    (dead-lettered, failed, dropped) makes it not stale, and neither does a row that is gone. Nothing excuses a member
-    that lost its partition untold: the table is what everybody reads. While the position does not cover the newer
-    record, that may come again: undecided.
+    "Messages are never lost but may be redelivered" (Kafka, Message Delivery Semantics). If the rows of a table are
+    states, a record that comes again may roll a row back, and the row is right once the later records have come again
+    too. If they do not come, the newest state that was written is lost. Whoever declares `effects = "state"` under
+    at-least-once or exactly-once promises that the newest state stands in the end, whatever order is claimed. Records
+    of one key and partition are compared by offset (same_key). Records of one entity without a key lie in several
+    partitions, between which Kafka promises no order: that is a violation only if `state = "entity"` is claimed, and
+    only if sends and timestamps show which is newer. Legal while the row is behind for a time. A row is not stale
+    because of a record that never changed it (dead-lettered, failed, dropped), nor if the row is gone. A member that
+    lost its partition without being told is not excused, because everybody reads the table. Undecided while the
+    position does not cover the newer record, which may come again.
 
     Smallest history: records 0 and 1 of key k; row 0 changes to record 1, then to record 0; commit 2.
 

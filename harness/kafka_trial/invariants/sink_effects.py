@@ -56,8 +56,8 @@ def phantom(batch: Batch) -> Findings:
     """An effect, or a delivered record, has an id that was never sent.
 
     "A consumer instance sees records in the order they are stored in the log" (Kafka, Introduction): it sees what was
-    sent, and nothing else. A send with unknown outcome counts as invoked. Where the log itself holds the id, somebody
-    else writes to the topic, and the case is undecided. Never legal.
+    sent, and nothing else. A send with unknown outcome counts as sent. Undecided if the log itself holds the id,
+    because somebody else writes to the topic. Never legal.
 
     Smallest history: send `invoke` r0; effect `ok` r7.
 

@@ -64,13 +64,13 @@ def starved_partition(group: Group) -> Findings:
     """Nothing happened on a partition with records, while its member handled those of two others round after round.
 
     KIP-387 calls it "unfair patterns of record consumption from multiple partitions". Kafka's consumer empties what it
-    fetched of one partition before it turns to the next (KIP-41), so a wait for one fetched answer of each other is no
-    starvation. A round is a third of W (`liveness_bounds.py`); in at least three whole rounds of the wait the member
-    finished records of at least two other partitions: it came back to them, and back again, and passed this one over. A
-    record in its handler is no wait, nor is one that nobody handles in the end (skipped, stuck, unseen: other names),
-    nor one that still waits at the snapshot. Legal while a fault is in force or was healed less than W before;
-    undecided where the machine stood still, and where the lines may be of several clients of one process: one that has
-    no other partitions does no others first. A member without partitions holds none that could starve.
+    fetched of one partition before it turns to the next (KIP-41), so waiting for one fetched answer of each other
+    partition is no starvation. A round is a third of W. In at least three whole rounds of the wait the member finished
+    records of at least two other partitions: it came back to them again and again, and passed this one over. Not
+    counted as waiting are a record in its handler, a record that nobody handles in the end (see skipped,
+    stuck-partition, unseen), and one that still waits at the snapshot. Legal while a fault is in force or was healed
+    less than W before. Undecided if the machine stood still, and if the lines may belong to several clients of one
+    process: a client without other partitions does not prefer others.
 
     Smallest history: a record in each of three partitions of one member; `processed` on two of them, again and again
     for fourteen seconds; then `processed` on the third.

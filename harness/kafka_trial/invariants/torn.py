@@ -51,10 +51,10 @@ def torn_transaction(batch: Batch) -> Findings:
 
     "Atomic writes across multiple partitions" is what KIP-98 promises, offsets included; a request that comes late and
     ends the next transaction breaks it ("torn into parts: some of their effects committed, others lost": Jepsen,
-    Bufstream 0.1.0). Never legal. "Each transaction can be identified by (producer id, epoch)" (KIP-890) where the
-    answer to EndTxn carries a new epoch: only there a tear is found. Where many transactions share an epoch, every end
-    must be one that was asked for around its time, or asked for again of a coordinator that found it ended; if one is
-    not, the case is undecided.
+    Bufstream 0.1.0). Never legal. "Each transaction can be identified by (producer id, epoch)" (KIP-890) if the answer
+    to EndTxn carries a new epoch: only then a tear is found. If many transactions share an epoch, every end must be one
+    that was requested around its time, or requested again of a coordinator that found it ended; otherwise the case is
+    undecided.
 
     Smallest history: EndTxn of producer 7, answered with epoch 1; 7's marker of epoch 1 is a commit in out-0, and an
     abort in the offsets log.

@@ -43,8 +43,8 @@ def aborted_read(batch: Batch) -> Findings:
 
     "If set to read_committed, consumer.poll() will only return transactional messages which have been committed"
     (Kafka, Consumer Configs, isolation.level); by default it returns "even transactional messages which have been
-    aborted". Legal where exactly-once is not claimed. An effect whose id the log holds in a committed record as well
-    may have come from that one. One finding a record, told by its first delivery or effect.
+    aborted". Legal where exactly-once is not claimed. If the log also holds the effect's id in a committed record, the
+    effect may have come from that one. One finding a record, reported by its first delivery or effect.
 
     Smallest history: record_aborted r0 at offset 0; delivered 0.
 
@@ -100,11 +100,11 @@ def _outside_transaction(claim: Claim, attributes: Attributes) -> tuple[Weight, 
 def offset_outside_transaction(batch: Batch) -> Findings:
     """A position was committed outside of any transaction, although the consumer's progress is in its transactions.
 
-    What it wrote can be taken back then, and the position not, or the position is not there with what it wrote.
-    "The consumer should have enable.auto.commit=false and should also not commit offsets manually (via sync or async
-    commits)" (Kafka, KafkaProducer.sendOffsetsToTransaction; KIP-98, KIP-447). Harmless where it `repeats` the position
-    that stood, or the start of the log where none did: nothing is changed by it. An operator's commit is never in a
-    transaction. Undecided where nobody knows who committed.
+    Its output may then be undone without the position, or its position stored without the output. "The consumer should
+    have enable.auto.commit=false and should also not commit offsets manually (via sync or async commits)" (Kafka,
+    KafkaProducer.sendOffsetsToTransaction; KIP-98, KIP-447). Harmless if it `repeats` the position that stood, or the
+    start of the log if there was none: it changes nothing. An operator's commit is never in a transaction. Undecided if
+    it is unknown who committed.
 
     Smallest history: `committed` 1 without a producer id, asked for by m0; its transactions carry its progress.
 
@@ -158,11 +158,11 @@ def hanging_transaction(group: Group) -> Findings:
     """A transaction was still open in a log although its coordinator had to have aborted it: readers wait for it.
 
     "The maximum amount of time in milliseconds that a transaction will remain open before the coordinator proactively
-    aborts it" (Kafka, Producer Configs, transaction.timeout.ms), looked at every ten seconds; one that nothing ends "is
-    unable to advance" the last stable offset, and "consumers using the read_committed isolation level will be stuck"
-    (KIP-664, KIP-890). Never the consumer's fault: a producer that dies, or never ends what it began, is for the
-    coordinator to abort. Legal until then; the time starts again when a fault heals. Undecided where nobody saw the
-    timeout, under a fault, and where the machine stood still.
+    aborts it" (Kafka, Producer Configs, transaction.timeout.ms), checked every ten seconds. If nothing ends it, the
+    last stable offset "is unable to advance" and "consumers using the read_committed isolation level will be stuck"
+    (KIP-664, KIP-890). Never the consumer's fault: if a producer dies, or never ends its transaction, the coordinator
+    must abort it. Legal until then; the time starts again when a fault heals. Undecided if no witness saw the timeout,
+    under a fault, and if the machine stood still.
 
     Smallest history: InitProducerId of producer 7 with a timeout of 1000 ms; twelve seconds after 7 began to write
     `transaction_open` of 7; phase snapshot.

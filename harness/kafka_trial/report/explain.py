@@ -34,7 +34,7 @@ observed fact and does not depend on the claim; the claim in consumer.toml decid
 *Level* is the least evidence that a consumer must give: `none` (the brokers' logs are enough), `sink` (its effects, or
 the lines it prints), `events` (the lines it prints). Where a table says what to change with a client library, reports
 give the row of the library that the brokers saw. kafkajs and aiokafka send no name; they are known by the client ids
-that they make up.
+that they make up. [B and W](verdicts.md#what-is-judged) are bounds of time; other words are in the [glossary](glossary.md).
 """
 UNDECIDED = """## Left undecided
 
@@ -95,7 +95,7 @@ def undecided_section() -> str:
 def failure_section(name: str) -> str:
     """Returns the section of a plain failure of a member's process, as Markdown."""
     definition, cause, remedy = FAILURE_HELP[name]
-    told = "A failure of the member itself, told by the harness. Every claim excludes it."
+    told = "A failure of the member itself, reported by the harness. Every claim excludes it."
     return "\n\n".join([f"## {name}", definition, f"**Usually** {cause}", f"**Change** {remedy}", told])
 
 

@@ -229,16 +229,16 @@ FAILURE_HELP = {
     "never-assigned": (
         "A member did not get a partition in the time it had to become ready, where a control member of ours got one. "
         "One that the brokers' request log shows at work, or idle because there are fewer partitions than members, has "
-        "not failed: nobody knows why it was not seen to be ready, and the verdict is unknown. The sentence of the "
-        "report says how many connections it opened to its brokers.",
-        "a broker's address, group or topic that is not the one it was given, or a session longer than the wait.",
+        "not failed: it is unclear why it was not seen to be ready, and the verdict is unknown. The report says how "
+        "many connections it opened to its brokers.",
+        "it uses another broker address, group or topic than it was given, or a session longer than the wait.",
         "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`. Without a "
-        "connection it has another address, or never came to connect.",
+        "connection it has another address, or never tried to connect.",
     ),
     "exited": (
-        "A member's process ended although nobody had asked it to. The sentence of the report says how long after its "
-        "start that was, and before, during or after which fault.",
-        "an error that nobody handles: a record it cannot take, or a client that gives up when its group expels it.",
+        "A member's process ended although nobody had asked it to. The report says how long after its start that was, "
+        "and before, during or after which fault.",
+        "an error that is not handled: a record it cannot take, or a client that gives up when its group expels it.",
         "read its last words in `logs/`, handle what was thrown, and have it join again instead of ending.",
     ),
     "never-stopped": (
