@@ -34,7 +34,7 @@ observed fact and does not depend on the claim; the claim in consumer.toml decid
 *Level* is the least evidence that a consumer must give: `none` (the brokers' logs are enough), `sink` (its effects, or
 the lines it prints), `events` (the lines it prints). Where a table says what to change with a client library, reports
 give the row of the library that the brokers saw. kafkajs and aiokafka send no name; they are known by the client ids
-that they make up. [B and W](verdicts.md#what-is-judged) are bounds of time; other words are in the [glossary](glossary.md).
+that they make up. [B and W](verdicts.md#what-is-judged) are time bounds; the [glossary](glossary.md) has other words.
 """
 UNDECIDED = """## Left undecided
 
