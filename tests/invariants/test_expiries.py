@@ -275,7 +275,7 @@ def test_a_declaration_that_the_brokers_contradict_is_named() -> None:
 def test_a_partition_that_got_few_records_since_its_last_assignment_is_named() -> None:
     """Two, and it takes twenty; in a trial without faults nobody was to lose it."""
     lines = [assigned("m0"), killed("m0"), *END]
-    assert notes_of(judgement(lines)) == ["fewer than 20 records came after the last assignment: 2 on partition 0"]
+    assert notes_of(judgement(lines)) == ["fewer than 20 records came after the last assignment of partition 0 (2)"]
     assert [notes_of(judgement(lines, records=20)), notes_of(judgement([assigned("m0"), *END]))] == [[], []]
 
 

@@ -201,8 +201,9 @@ def _fresh(judgement: Judgement) -> Iterator[str]:
     few = {trial_context.slices[slice_][1]: count for slice_, count in own if count < FRESH_MIN}
     few = {partition: count for partition, count in few.items() if partition != NOWHERE}
     if few:
-        named = ", ".join(f"{count} on partition {partition}" for partition, count in sorted(few.items()))
-        yield f"fewer than {FRESH_MIN} records came after the last assignment: {named}"
+        named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))
+        partitions = f"partition{'s' * (len(few) > 1)}"
+        yield f"fewer than {FRESH_MIN} records came after the last assignment of {partitions} {named}"
 
 
 def _untried(judgement: Judgement) -> Iterator[str]:
