@@ -215,7 +215,7 @@ def test_a_topic_that_was_made_again_is_told_by_its_id(tmp_path: Path) -> None:
         ("T", (12, 11), "fail", ""),
         ("T", (900, 11), "unknown", "the log was cut"),
         ("U", (12, 11), "unknown", "another topic of that name, which was deleted since"),
-        (None, (900, 11), "unknown", "the topic was made anew, or cut"),
+        (None, (900, 11), "unknown", "the topic was created again, or cut"),
     ],
     ids=["the same topic", "the same topic, cut", "both of the earlier one", "no ids"],
 )

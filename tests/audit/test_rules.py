@@ -91,8 +91,8 @@ def test_a_wobble_that_recovered_is_left_open_where_nobody_knows_whose_it_was(tm
     [
         ([*SOUND, group(30, 2), committed(40, 0)], {}, "the group had no members then"),
         ([committed(10, 12), committed(20, 11)], {}, "whether the group had members then is not known"),
-        ([group(1, 1, "a", "b"), committed(10, 900), committed(20, 11)], {}, "the topic was made anew, or cut"),
-        ([group(0.1, 1, "a", "b"), committed(0.5, 12), committed(20, 11)], {}, "made anew, or emptied"),
+        ([group(1, 1, "a", "b"), committed(10, 900), committed(20, 11)], {}, "the topic was created again, or cut"),
+        ([group(0.1, 1, "a", "b"), committed(0.5, 12), committed(20, 11)], {}, "created again, or emptied"),
         (
             [group(1, 1, "a", "b"), committed(10, 12), committed(995, 11)],
             {"read_to_s": 1001.0},

@@ -49,7 +49,7 @@ def test_a_record_that_is_not_in_the_sink_was_skipped(tmp_path: Path) -> None:
     [
         (WORKED, {"unread": [("handled", "done-0 from 3 to 9")]}, "not read: done-0 from 3 to 9"),
         (WORKED, {"unread": [("records", "t-0"), ("records", "t-1")]}, "not read: t-0 (and 1 more)"),
-        (WORKED, {"effects": []}, "the sink holds no id from then"),
+        (WORKED, {"effects": []}, "the sink holds no id of the audited time"),
         (WORKED, {"effects": [(550.0, f"x{offset}") for offset in range(12)]}, "are they ids of the same thing?"),
         ([THERE, committed(700, 12)], {}, "where the group began to read it is not"),
         ([THERE, BEGAN, group(650, 2), committed(700, 12)], {}, "the group had no members then"),
@@ -112,7 +112,7 @@ def test_a_table_without_duplicates_does_not_show_that_there_were_none(tmp_path:
     twice = verdict_on(tmp_path / "twice", WORKED, **READ, effects=[*ALL, (560.0, "r3")], sink="table")
     unjudged = {one.anomaly: one.because for one in once.not_judged}
     assert (unjudged["duplicate-effect"], twice.counts["duplicate-effect"]) == (
-        "a table may hold one row an id, however often its record was handled",
+        "a table may hold one row per id, however often its record was handled",
         1,
     )
 

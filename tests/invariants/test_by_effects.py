@@ -136,7 +136,7 @@ def test_what_was_done_again_without_a_trace_is_not_judged(name: str, open_claim
     """A claim of at most once stays open by that; at least once is judged by what the table holds."""
     missing = finding(name, ABSORBING, records=ALIKE[:2], settings=TABLE).not_judged
     assert missing is not None
-    assert (missing.applies, "may leave its table as it was" in missing.because) == (open_claim, True)
+    assert (missing.applies, "may leave its table unchanged" in missing.because) == (open_claim, True)
 
 
 def test_what_changed_its_row_again_was_done_again() -> None:

@@ -136,4 +136,4 @@ def test_every_violation_says_its_cause_and_what_to_change(folder: RunFolder) ->
     folder.write_json("verdict.json", verdict(violations=[*verdict()["violations"], failure]))
     page = html_of(read_report(folder))
     assert [page.count(f'<span class="soft">{word}:</span>') for word in ("usually", "change")] == [2, 2]
-    assert "an error that nobody handles" in page
+    assert "an error that is not handled" in page

@@ -14,9 +14,9 @@ class NotJudgedByAudit(StrEnum):
     SENDS_UNKNOWN = "an audit does not know what was sent"
     NO_REQUEST_LOG = "no log of the brokers' requests was given (--request-log)"
     NO_SINK = "nothing tells what was handled (--sink-topic, --sink-db)"
-    NO_IDS = "the sink holds no id from then: is it this group's?"
-    ONE_ROW = "a table may hold one row an id, however often its record was handled"
-    NO_LINES = "an audit does not hear the consumer's own word"
+    NO_IDS = "the sink holds no id of the audited time: is it this group's sink?"
+    ONE_ROW = "a table may hold one row per id, however often its record was handled"
+    NO_LINES = "an audit does not read the consumer's lines"
     NO_PROCESSES = "an audit does not start the members, nor watch their processes"
     NO_MACHINES = "an audit does not watch the members' machines"
 

@@ -43,7 +43,7 @@ from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
-REMADE = "the position before it lies beyond the log's end now: the topic was made anew"
+REMADE = "the position before it lies beyond the log's end now: the topic was created again"
 CUT = "the position before it lies beyond the log's end now: the log was cut (by an unclean election, perhaps)"
 WITH_SINK = ("skipped", "duplicate-effect", "late-convergence")
 FROM_OFFSETS_LOG = (
@@ -127,7 +127,7 @@ def _other_topic(one: Anomaly, scope: Scope, peak: Commit | None, fell: Commit |
     if before > scope.log_ends.get(partition, before):
         return CUT if known else f"{REMADE}, or cut"
     if not known and peak is not None and peak.wall_ns < scope.first_ns.get(partition, 0):
-        return "the position before it is older than the first record of the topic, which was made anew, or emptied"
+        return "the position before it is older than the first record of the topic, which was created again, or emptied"
     return None
 
 
