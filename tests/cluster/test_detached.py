@@ -104,7 +104,7 @@ def test_wrong_words_are_all_named_before_anything_starts() -> None:
 
 def test_which_cluster_is_meant_must_be_clear() -> None:
     """None up, an unknown name, several and no name: each says what there is."""
-    with pytest.raises(InputError, match="none is up"):
+    with pytest.raises(InputError, match="no detached cluster is running"):
         detached.down()
     _write(GONE)
     with pytest.raises(InputError, match=r"unknown cluster 'gon'. Did you mean 'gone'\? Valid: gone"):

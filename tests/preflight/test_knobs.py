@@ -74,7 +74,7 @@ def test_librdkafka_has_the_names_and_ranges_of_the_table(client: type, knob: Kn
             {"receive.message.max.bytes": 1},
             "It is one of librdkafka, kafka-python: say --consumer-library",
         ),
-        (PRODUCER, "java", {"max.request.size": "many"}, "producer: max.request.size = 'many' is not valid: write a size"),
+        (PRODUCER, "java", {"max.request.size": "many"}, "max.request.size = 'many' is not valid: write a size"),
         (PRODUCER, LIBRDKAFKA, {"message.max.bytes": "2GB"}, "out of its range, 1000 to 1000000000"),
         (BROKER, "", {"compression.type": "rar"}, "'rar' is none of: producer, uncompressed"),
         (

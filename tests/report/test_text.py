@@ -50,7 +50,7 @@ def test_a_folder_that_was_cut_off_is_still_told(folder: RunFolder) -> None:
         (folder.path / name).unlink()
     text = text_report(folder)
     assert "replay: kafka-trial run SCENARIO --consumer FILE" in text.splitlines()
-    assert text.count("is missing: the run folder is not whole") == 2
+    assert text.count("does not exist. Check the path") == 2
 
 
 def test_a_fault_has_its_effect_in_plain_words(folder: RunFolder) -> None:

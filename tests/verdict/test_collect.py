@@ -159,7 +159,7 @@ def test_findings_keep_their_counts_and_reasons() -> None:
 def test_too_little_to_judge_is_a_gap() -> None:
     """Fewer records than it takes, and partitions without any, each have their sentence."""
     assert case(coverage=Coverage((part(0, 20), part(1, 0))), scope=Scope(3)).gaps == (
-        "20 records were judged, fewer than the 100 it takes",
+        "20 records were judged, fewer than the 100 needed",
         "no record was judged on partitions 1, 2",
     )
 
@@ -176,7 +176,7 @@ def test_too_few_handled_records_are_a_gap() -> None:
     """Whoever lost all but one was not judged by the others; where none was handled, the partition is named."""
     lost = [replace(part(0), handled=1), replace(part(1), handled=0), part(2, 3)]
     assert case(coverage=Coverage(tuple(lost)), scope=Scope(3)).gaps == (
-        "4 of 203 records were handled, fewer than the 100 it takes",
+        "4 of 203 records were handled, fewer than the 100 needed",
         "no record was handled on partition 1",
     )
 
@@ -240,7 +240,7 @@ def test_where_nothing_was_handled_the_reason_says_where_to_look(sink: str, told
     trial_context = replace(WELL, settings=Settings(sink=sink), witnesses=WELL.witnesses | {"sink": "complete"})
     none = Coverage((replace(part(0), handled=0), replace(part(1), handled=0)))
     found = case([said("few_handled", count=0, message=WORDS)], trial_context=trial_context, coverage=none)
-    assert found.gaps == (f"0 of 200 records were handled, fewer than the 100 it takes; {told}{WORDS}",)
+    assert found.gaps == (f"0 of 200 records were handled, fewer than the 100 needed; {told}{WORDS}",)
 
 
 def test_where_little_was_handled_the_reason_has_the_last_words_alone() -> None:
@@ -251,7 +251,7 @@ def test_where_little_was_handled_the_reason_has_the_last_words_alone() -> None:
         trial_context=replace(WELL, settings=Settings(sink="http")),
         coverage=few,
     )
-    assert found.gaps == (f"7 of 200 records were handled, fewer than the 100 it takes; {WORDS}",)
+    assert found.gaps == (f"7 of 200 records were handled, fewer than the 100 needed; {WORDS}",)
 
 
 def test_handled_records_are_enough_where_some_were_lost() -> None:

@@ -261,7 +261,7 @@ def find(name: str | None) -> State:
     """
     there = {state.name: state for state in states()}
     if not there:
-        raise InputError("cluster", "none is up; `kafka-trial cluster up --detach` boots one")
+        raise InputError("cluster", "no detached cluster is running; `kafka-trial cluster up --detach` boots one")
     if name is None and len(there) == 1:
         return next(iter(there.values()))
     if name is None:

@@ -161,7 +161,7 @@ def read_json(path: Path) -> Any:
     try:
         value = orjson.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise InputError(str(path), "is missing: the run folder is not whole") from error
+        raise InputError(str(path), "does not exist. Check the path; without it a run folder is incomplete") from error
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}. Check the path and the rights on it") from error
     except orjson.JSONDecodeError as error:

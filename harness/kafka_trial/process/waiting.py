@@ -38,7 +38,8 @@ def wait_until(
         if reason:
             raise WaitTimeout(f"waiting for {what}: {reason}{_seen(detail)}")
         if time.monotonic() >= deadline:
-            raise WaitTimeout(f"waited {within_s:g} s for {what}, in vain{_seen(detail)}")
+            waited_s = float(f"{within_s:.3g}")  # 30.8, not 30.7948; 1200, not 1.2e+03
+            raise WaitTimeout(f"waited {waited_s:g} s for {what}, in vain{_seen(detail)}")
         pause(every_s)
 
 

@@ -186,10 +186,10 @@ def coverage_gaps(
     told = list(scope.unknowns)
     least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
     if coverage.records < least:
-        told.append(f"{coverage.records} records were judged, fewer than the {least} it takes")
+        told.append(f"{coverage.records} records were judged, fewer than the {least} needed")
     elif handled < least and not silent:
         words = [None if handled else NO_EFFECTS.get(sink or ""), last_words]
-        few = f"{handled} of {coverage.records} records were handled, fewer than the {least} it takes"
+        few = f"{handled} of {coverage.records} records were handled, fewer than the {least} needed"
         told.append("; ".join([few, *filter(None, words)]))
     seen = {part.partition for part in coverage.partitions if part.records}
     if coverage.records:
