@@ -1466,7 +1466,7 @@ def _leave_undecided_what_lines_may_have_said(trial: Trial, findings: Findings) 
     for name in (*of_records, "stuck-partition", "false-lag", "late-convergence"):
         findings.undecided[name] += len(findings.anomalies[name])
         findings.anomalies[name] = []
-    for tp in trial.slices():
+    for tp in trial.all_slices():
         partition = Partition(trial, tp)
         for topic, number, offset in missing:
             if (topic, number) == tp:
