@@ -128,7 +128,7 @@ def _broker(folder: Path, wiring: Wiring, certificates: Certificates, child_proc
     command = [str(find_java()), *JVM, f"-XX:SharedArchiveFile={class_data_archive(DEFAULT_VERSION)}", flag]
     command += [f"-Djdk.net.hosts.file={folder / 'hosts'}", f"-Djava.io.tmpdir={scratch}"]
     command += ["-cp", class_path(DEFAULT_VERSION), "kafka.Kafka", str(folder / "server.properties")]
-    return Broker(0, folder, child_processes, command)
+    return Broker(0, folder, child_processes, lambda version: command, DEFAULT_VERSION)
 
 
 def _stamp(data: Path) -> None:

@@ -10,7 +10,7 @@ import base64
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
@@ -54,15 +54,25 @@ JVM = [
 
 
 class Broker:
-    """One broker process; `start` starts it again on its own data."""
+    """One broker process; `start` starts it again on its own data, of the version that it is then to have."""
 
-    def __init__(self, number: int, folder: Path, child_processes: ChildProcesses, command: list[str]) -> None:
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        child_processes: ChildProcesses,
+        prepare: Callable[[str], list[str]],
+        version: str,
+    ) -> None:
+        """`prepare` writes what a version of Kafka starts with into `folder`, and returns the command."""
         self.id = number
         self.folder = folder
         self.request_log = folder / "requests.log"
         self.server_log = folder / "server.log"
+        self.version = version
         self._child_processes = child_processes
-        self._command = command
+        self._prepare = prepare
+        self._command = prepare(version)
         self._child: Child | None = None
         self.container_view: ContainerView | None = None
 
@@ -86,6 +96,10 @@ class Broker:
             self._child = self._child_processes.spawn(
                 f"broker {self.id}", self._command, cwd=self.folder, stdout=console, stderr=console
             )
+
+    def become(self, version: str) -> None:
+        """Makes it a broker of another version of Kafka, from its next start on."""
+        self._command, self.version = self._prepare(version), version
 
     def kill(self) -> None:
         """kill -9, and waits for the process to be gone."""
@@ -156,7 +170,8 @@ def process_cluster(
     """
     find_version(version)
     server = toxiproxy_server()
-    archive = None if train else class_data_archive(version)
+    if not train:
+        class_data_archive(version)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
         ports = stack.enter_context(block_of_ports(Wiring.size(brokers, lanes)))
@@ -170,8 +185,9 @@ def process_cluster(
                 place,
                 wiring,
                 child_processes,
-                flags=[*_heap_flags(heap_mib), *_archive_flags(number, archive, train)],
                 settings=settings,
+                heap_mib=heap_mib,
+                train=train if number == 0 else None,
             )
             for number in range(brokers)
         }
@@ -197,33 +213,40 @@ def _broker(
     wiring: Wiring,
     child_processes: ChildProcesses,
     *,
-    flags: list[str],
     settings: Mapping[str, str],
+    heap_mib: int | None,
+    train: Path | None,
 ) -> Broker:
     folder = place / f"b{number}"
     data = folder / "data"
     data.mkdir(parents=True)
     scratch = folder / "tmp"  # native libraries are unpacked there; it goes with the folder
     scratch.mkdir()
-    known = KNOWN[version]
     _stamp_data(formatted_template(version), data, number)
-    (folder / "server.properties").write_text(server_properties(wiring, known, number, data, settings))
     (folder / "hosts").write_text(hosts_file(wiring.brokers))
-    flag, text = logging_config(known, folder)
-    (folder / "logging.xml").write_text(text)
-    command = [str(find_java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
-    command += [f"-Djava.io.tmpdir={scratch}", f"-Dkafka.trial.cluster={place}", "-cp", class_path(version)]
-    return Broker(number, folder, child_processes, [*command, "kafka.Kafka", str(folder / "server.properties")])
+
+    def prepare(version: str) -> list[str]:
+        known = KNOWN[version]
+        (folder / "server.properties").write_text(server_properties(wiring, known, number, data, settings))
+        flag, text = logging_config(known, folder)
+        (folder / "logging.xml").write_text(text)
+        command = [str(find_java()), *JVM, *_heap_flags(heap_mib), *_archive_flags(version, train), flag]
+        command += [f"-Djdk.net.hosts.file={folder / 'hosts'}", f"-Djava.io.tmpdir={scratch}"]
+        command += [f"-Dkafka.trial.cluster={place}", "-cp", class_path(version)]
+        return [*command, "kafka.Kafka", str(folder / "server.properties")]
+
+    return Broker(number, folder, child_processes, prepare, version)
 
 
 def _heap_flags(heap_mib: int | None) -> list[str]:
     return [] if heap_mib is None else [f"-Xms{heap_mib}m", f"-Xmx{heap_mib}m"]  # of two, a JVM takes the last
 
 
-def _archive_flags(number: int, archive: Path | None, train: Path | None) -> list[str]:
+def _archive_flags(version: str, train: Path | None) -> list[str]:
     if train:
-        return [*base_archive_flags(find_java()), f"-XX:ArchiveClassesAtExit={train}"] if number == 0 else []
-    return [f"-XX:SharedArchiveFile={archive}"] if archive and archive.exists() else []
+        return [*base_archive_flags(find_java()), f"-XX:ArchiveClassesAtExit={train}"]
+    archive = archive_place(version)
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
 def _stamp_data(template: Path, data: Path, number: int) -> None:

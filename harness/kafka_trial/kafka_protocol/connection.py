@@ -80,11 +80,13 @@ class Connection:
         read: Callable[[Reader], T],
         *,
         flexible: bool = False,
+        plain_header: bool = False,
         broker_waits_s: float = 0.0,
     ) -> T:
         """Sends a request of `api` (key, version) and returns what `read` makes of its answer.
 
-        `broker_waits_s` is how long the broker itself may hold the answer back (a fetch at the log end).
+        `plain_header`: that of the answer has no tags although its body is flexible (ApiVersions, so that every client
+        can read it). `broker_waits_s` is how long the broker itself may hold the answer back (a fetch at the log end).
 
         Raises:
             NoAnswerError: no answer, or one that is not what this request's should be.
@@ -97,7 +99,8 @@ class Connection:
             reader = Reader(self._answer(deadline_s), flexible=flexible)
             if reader.int32() != self._correlation:
                 raise DecodeError("the answer to another request")
-            reader.tags()  # of the header
+            if not plain_header:
+                reader.tags()
             value = read(reader)
             reader.tags()
             reader.end()
