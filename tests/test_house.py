@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster.user_cache": {"errors", "process"},
     "containers": {"errors", "process", "cluster.user_cache"},
     "invariants": {"claim", "history"},
-    "kafka_protocol": {"errors"},
+    "kafka_protocol": {"__version__", "errors"},
     "cluster": {"errors", "process", "containers", "kafka_protocol.offsets_records"},
     "workload": {"errors", "scenario", "history", "process"},
     "consumers": {
@@ -107,6 +107,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "option_checks",
         ),
     },
+    "upgrade": {"errors", "scenario", "history", "process", "cluster", "nemesis", "trial"},
     "pytest_plugin": {
         "errors",
         "option_checks",

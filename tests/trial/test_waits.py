@@ -88,7 +88,7 @@ def test_a_deserted_group_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(bare, "timing", Mock(return_value=Timing(LONG_S, LONG_S, 1.0)))
     monkeypatch.setattr(bare, "_fed", Mock(return_value=False))
     with pytest.raises(WaitTimeout, match="all members have ended by themselves"):
-        bare._await_fed(lambda: None)
+        bare.await_stable(lambda: None)
 
 
 @pytest.mark.parametrize(("handled", "told"), [(99, [{"count": 99, "message": WORDS}]), (100, [])])

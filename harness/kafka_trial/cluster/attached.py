@@ -74,6 +74,10 @@ class AttachedBroker:
         """Refuses."""
         self._refuse()
 
+    def become(self, version: str) -> None:
+        """Refuses."""
+        self._refuse()
+
     def _refuse(self) -> NoReturn:
         raise UnjudgeableError(f"broker {self.id} belongs to another process: nobody else can end it or start it again")
 

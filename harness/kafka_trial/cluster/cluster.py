@@ -71,6 +71,14 @@ class BrokerHandle(Protocol):
         """Starts the process again on its own data; returns before the broker serves."""
         ...
 
+    def become(self, version: str) -> None:
+        """Makes it a broker of another version of Kafka, from its next start on.
+
+        Raises:
+            UnjudgeableError: brokers of this cluster cannot.
+        """
+        ...
+
 
 class Cluster(Protocol):
     """A running cluster."""

@@ -92,6 +92,10 @@ class ContainerBroker:
         if not self.alive:
             self._container.start()
 
+    def become(self, version: str) -> None:
+        """Containers are made of one image, and keep it."""
+        raise UnjudgeableError(f"broker {self.id} is a container: it cannot become {version} on its own data")
+
     def kill(self) -> None:
         """kill -9, and waits for it to be gone."""
         self._container.kill()

@@ -122,7 +122,8 @@ nemesis             injecting injected healing healed   fault_no fault target(ro
                     sample            fault_no phase(before|inside|after) witness(S|P|O|R|process|metadata|toxics) details
                     crash_point       name member? state(armed|passed|killed)   (where the effects go to a table)
                     evidence          fault_no fault target bit(true|false) heals healed_traffic? healed_after_s? message details
-run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) message?
+run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) stage? message?
+                                      (stage: of an upgrade, which has faults, heal, drain and snapshot once in each)
                     clock             wall_ns read_ns?  (once a second: both clocks at one moment; without read_ns the
                                        monotonic one is time_ns, which is when it was written)
                     wall_jump         size_ns

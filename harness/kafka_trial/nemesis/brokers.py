@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
@@ -95,16 +97,20 @@ def rolling_restart(injection: Injection) -> Iterator[Evidence]:
     """Restarts every broker with SIGTERM, one after the other, each when the ISR is whole."""
     before = injection.topic("before")
     injection.injected()
-    turns: list[Evidence] = []
-    for _, handle in sorted(injection.context.cluster.brokers.items()):
-        turns.append(_turn(injection, handle, before))
-        if not turns[-1].bit or injection.stop.is_set():
-            break
-    details = {"brokers": [dict(turn.details) for turn in turns]}
-    if not turns[-1].bit:
-        yield Evidence(False, turns[-1].message, details)
-    else:
-        yield Evidence(True, f"{len(turns)} brokers were replaced one after the other", details)
+    yield _turns(injection, sorted(injection.context.cluster.brokers), before)
+
+
+@fault("version-roll", targets=("all",), scope="brokers", heals=True)
+def version_roll(injection: Injection, *, version: str = DEFAULT_VERSION, brokers: str = "") -> Iterator[Evidence]:
+    """Restarts brokers as another version of Kafka, on their own data: all, the controller last, or some in order."""
+    find_version(version)
+    before = injection.topic("before")
+    last = [] if before.controller is None else [before.controller]
+    in_order = [*sorted(injection.context.cluster.brokers.keys() - {*last}), *last]
+    named = [int(name.removeprefix("b")) for name in brokers.split(",")] if brokers else in_order
+    injection.injected(acts_as="rolling-restart")
+    yield _turns(injection, named, before, version=version)
+    injection.context.cluster.ruin(f"its brokers became {version}")
 
 
 def isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -> bool:
@@ -121,19 +127,41 @@ def isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -
     return True
 
 
-def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot) -> Evidence:
+def _turns(
+    injection: Injection, brokers: Sequence[int], before: TopicSnapshot, *, version: str | None = None
+) -> Evidence:
+    """Restarts brokers one after the other, each when the one before is in sync again; as another version, if named."""
+    turns: list[Evidence] = []
+    for broker in brokers:
+        turns.append(_turn(injection, injection.context.cluster.brokers[broker], before, version=version))
+        if not turns[-1].bit or injection.stop.is_set():
+            break
+    details = {"brokers": [dict(turn.details) for turn in turns]}
+    if not turns[-1].bit:
+        return Evidence(False, turns[-1].message, details)
+    as_version = f" by such of Kafka {version}" if version else ""
+    return Evidence(True, f"{len(turns)} brokers were replaced one after the other{as_version}", details)
+
+
+def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, version: str | None = None) -> Evidence:
     was = injection.process_of("before", handle)
+    began_s = time.monotonic()
     try:
         handle.terminate()
         _topic_looks_until_exit(injection, handle)
         ended = evidence.terminated(was, injection.process_of("inside", handle))
+        exit_s = time.monotonic() - began_s
+        if ended.bit and version is not None:
+            handle.become(version)
     finally:
         _start_again(handle)
     if not ended.bit:
         return ended
     whole = isr_whole_within(injection, handle.id, before)
     seen = evidence.replaced(was, injection.process_of("inside", handle))
-    return seen.with_details(broker=handle.id, isr_whole_again=whole)
+    took = {"exit_s": round(exit_s, 3), "in_sync_s": round(time.monotonic() - began_s, 3)}
+    became = {} if version is None else {"version": version}
+    return seen.with_details(broker=handle.id, isr_whole_again=whole, **took, **became)
 
 
 def _before(injection: Injection) -> tuple[BrokerHandle, ProcessSnapshot, TopicSnapshot]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafka_trial.cluster.cluster import Cluster, Lane
     from kafka_trial.consumers.consumer import Group, Member
     from kafka_trial.consumers.sink import Sink
-    from kafka_trial.history.recorder import Recorder
+    from kafka_trial.history.recorder import EventWriter
 
 WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
 
@@ -52,7 +52,7 @@ class FaultContext:
     cluster: Cluster
     group: Group
     admin: Admin
-    recorder: Recorder
+    recorder: EventWriter
     topic: str
     group_name: str
     history: Path

@@ -80,6 +80,7 @@ class TrialEnvironment:
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
     opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition
+    stage: str | None = None  # of an upgrade: whose phases begin now
     _producer: ProducerHandle | None = field(default=None)
 
     @property
@@ -149,7 +150,7 @@ class TrialEnvironment:
 
     def phase(self, name: str, what: str) -> None:
         """Begins a phase: in the history and on the screen."""
-        self.record("phase", phase=name)
+        self.record("phase", phase=name, stage=self.stage)
         self.console.phase(name, what)
 
     def clock_s(self) -> float:
@@ -268,8 +269,8 @@ class TrialEnvironment:
             self.context,
             trial_spec.plan,
             exact=trial_spec.exact,
-            progress=self._show_progress,
-            await_stable=self._await_fed,
+            progress=self.show_progress,
+            await_stable=self.await_stable,
         )
         self.folder.write_json("schedule.json", plan_to_table(played))
 
@@ -294,7 +295,7 @@ class TrialEnvironment:
         What was done before says nothing of the last assignment; the judge says what came too short.
         """
         with suppress(WaitTimeout):
-            self._await_fed(self._tell_feeding)
+            self.await_stable(self._tell_feeding)
 
     def stop_load(self) -> None:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
@@ -417,7 +418,7 @@ class TrialEnvironment:
         if short:
             raise UnjudgeableError(short)
 
-    def _show_progress(self, text: str, *, left_s: float | None) -> None:
+    def show_progress(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
         if lost := self.cluster.lost or self._postgres_lost():
             raise UnjudgeableError(lost)
@@ -441,7 +442,7 @@ class TrialEnvironment:
     def _postgres_lost(self) -> str | None:
         return self.postgres.lost if self.postgres else None
 
-    def _await_fed(self, each_round: Callable[[], str | None]) -> None:
+    def await_stable(self, each_round: Callable[[], str | None]) -> None:
         """Waits until the group is stable and as large as when the faults began, and every partition got some records.
 
         While a group waits for a long session to expire, the load is held after a while: a backlog of minutes would

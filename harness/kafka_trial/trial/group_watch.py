@@ -192,7 +192,10 @@ class GroupWatch:
     def _take(self, event: Event) -> None:
         self._presence.take(event)
         if event.kind == "phase":
-            self.phases[str(event.details["phase"])] = event.time_ns
+            phase = str(event.details["phase"])
+            if phase == "heal":  # of a further stage: its drain is still to come
+                self.phases.pop("drain", None)
+            self.phases[phase] = event.time_ns
         elif event.kind == "calibrated":
             self.calibrated_ns = event.time_ns
         elif event.kind == "cpu_wait":

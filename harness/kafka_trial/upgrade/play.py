@@ -1,0 +1,212 @@
+"""Plays an upgrade: one cluster, a trial of each consumer on it, and all of them taken through the stages together.
+
+Each consumer has a topic, a group, a load and a run folder of its own. What is done to the brokers is played once, and
+stands in the history of each; faults of members and of their network are each group's own. A stage ends with the load
+held, every group drained, and every witness read to the end; then the same members go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.cluster.processes import class_data_archive, process_cluster
+from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.history.recorder import EventWriter
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.scenario import Load, Scenario, Step
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.environment import TrialEnvironment
+from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
+from kafka_trial.trial.setup import open_trial_environment
+from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.upgrade.stage_history import stage_end, write_stage
+from kafka_trial.upgrade.stages import Stage
+
+LOAD = Load(opening_burst=600, rate_per_s=100.0)
+SCENARIO = Scenario("upgrade", "the brokers become another version of Kafka, stage by stage", load=LOAD)
+PHASE_WITHIN_S = 600.0
+ROLL = "version-roll"
+
+
+@dataclass(frozen=True)
+class PlayedStage:
+    """A stage that was played to its snapshot: the run folder of its history, by consumer; how long it took."""
+
+    stage: Stage
+    folders: Mapping[str, RunFolder]
+    seconds: float
+
+
+class Tee:
+    """Writes each event down in the histories of several trials."""
+
+    def __init__(self, writers: Sequence[EventWriter]) -> None:
+        self._writers = writers
+
+    def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:
+        """Takes one event; returns the number that the first of them gave it."""
+        numbers = [writer.record(kind, time_ns=time_ns, **fields) for writer in self._writers]
+        return numbers[0]
+
+
+class UpgradePlay:
+    """An upgrade that is being played: its open trials, by consumer, and how many faults were played so far."""
+
+    def __init__(self, environments: Mapping[str, TrialEnvironment], out: Path, console: Console, *, seed: int) -> None:
+        self._environments = environments
+        self._out = out
+        self._console = console
+        self._seed = seed
+        self._played: dict[str, list[Any]] = {name: [] for name in environments}
+
+    def begin(self) -> None:
+        """Starts witnesses, members and loads of all consumers, and measures their pace.
+
+        Raises:
+            UnjudgeableError: a consumer never got to work, or something of the harness failed.
+        """
+        self._each(self._begin)
+
+    def play(self, stage: Stage) -> PlayedStage:
+        """Takes all groups through one stage.
+
+        Raises:
+            UnjudgeableError: a broker did not come back, or something of the harness failed.
+        """
+        first = next(iter(self._environments.values()))
+        began_s = first.clock_s()
+        self._console.phase(stage.name, stage.summary)
+        for environment in self._environments.values():
+            environment.stage = stage.name
+            environment.phase("faults", stage.summary)
+        if stage.roll:
+            self._roll(stage)
+        if stage.steps:
+            self._each(lambda name, one: self._faults(name, one, stage))
+        self._each(self._finish)
+        ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
+        folders = {}
+        for name, one in self._environments.items():
+            folders[name] = create_run_folder(self._out / stage.name / name, stage.name, name)
+            write_stage(one.folder, ends[name], folders[name])
+            one.producer.resume()
+        return PlayedStage(stage, folders, first.clock_s() - began_s)
+
+    def end(self) -> None:
+        """Stops all members and witnesses."""
+        self._each(self._end)
+
+    def _roll(self, stage: Stage) -> None:
+        """Has brokers become the version of the stage; it is played by the first trial, and told to all."""
+        names = list(self._environments)
+        writers = [one.context.recorder for one in self._environments.values()]
+        conductor = self._environments[names[0]]
+        context = replace(conductor.context, recorder=Tee(writers))
+        step = Step(ROLL, "all", for_s=0.0, options={"version": stage.version, "brokers": _named(stage.roll)})
+        outcome = self._run(context, conductor, step_plan := self._plan(names[0], (step,)))
+        for name in names:
+            self._played[name] += outcome
+            self._write_schedule(name, step_plan)
+        if not all(one.resolved for one in outcome):
+            raise UnjudgeableError(f"the roll to {stage.version} could not be played")
+
+    def _faults(self, name: str, environment: TrialEnvironment, stage: Stage) -> None:
+        plan = self._plan(name, stage.steps)
+        self._played[name] += self._run(environment.context, environment, plan)
+        self._write_schedule(name, plan)
+
+    def _plan(self, name: str, steps: Sequence[Step]) -> Plan:
+        """Returns the plan of further steps, numbered on from those that the trial has had."""
+        so_far = len(self._played[name])
+        members = self._environments[name].trial_spec.members
+        plan = make_plan(steps, seed=self._seed + so_far, members=members)
+        return replace(plan, faults=tuple(replace(one, no=one.no + so_far) for one in plan.faults))
+
+    def _run(self, context: Any, environment: TrialEnvironment, plan: Plan) -> list[Any]:
+        played, _ = run_schedule(
+            context, plan, progress=environment.show_progress, await_stable=environment.await_stable
+        )
+        return list(played.faults)
+
+    def _write_schedule(self, name: str, plan: Plan) -> None:
+        faults = tuple(self._played[name])
+        self._environments[name].folder.write_json("schedule.json", plan_to_table(Plan(plan.seed, faults)))
+
+    def _begin(self, name: str, environment: TrialEnvironment) -> None:
+        if not prepare(environment):
+            raise UnjudgeableError(f"{name} never got to work on Kafka {environment.trial_spec.kafka_version}")
+        steady(environment)
+
+    def _finish(self, name: str, environment: TrialEnvironment) -> None:
+        environment.phase("heal", "network, members and brokers as before")
+        environment.heal_everything()
+        environment.feed_all()
+        environment.producer.hold()
+        drain(environment)
+        snapshot(environment)
+
+    def _end(self, name: str, environment: TrialEnvironment) -> None:
+        environment.stop_load()
+        stop(environment)
+        environment.end("ok")
+
+    def _each(self, work: Callable[[str, TrialEnvironment], object]) -> None:
+        """Does the same for all trials, side by side."""
+        with ThreadGroup("upgrade", join_within_s=PHASE_WITHIN_S) as thread_group:
+            for name, environment in self._environments.items():
+                thread_group.start(name, work, name, environment)
+
+
+def upgrade_specs(consumers: Sequence[Path], version: str, *, seed: int) -> Mapping[str, TrialSpec]:
+    """Returns the trial of each consumer, by name.
+
+    Raises:
+        InputError: one of them is wrong, cannot be played on that version, or two have one name.
+    """
+    specs = [make_trial_spec(SCENARIO, file, kafka_version=version, seed=seed) for file in consumers]
+    by_name = {one.consumer.name: one for one in specs}
+    if len(by_name) < len(specs):
+        raise InputError("--consumer", "two consumers have one name: their stages could not be told apart")
+    return by_name
+
+
+def play_upgrade(
+    specs: Mapping[str, TrialSpec],
+    stages: Callable[[Sequence[int], int], Sequence[Stage]],
+    out: Path,
+    console: Console,
+    *,
+    versions: tuple[str, str],
+    seed: int,
+) -> Iterator[PlayedStage]:
+    """Yields the stages as they are played; `stages` returns them for the brokers there are, and the controller.
+
+    Raises:
+        StartError: the cluster or a trial could not be begun.
+        UnjudgeableError: a stage could not be played to its end; what was played before has been yielded.
+    """
+    for version in versions:
+        class_data_archive(version)
+    lanes = sum(one.lanes for one in specs.values())
+    with ExitStack() as stack:
+        cluster = stack.enter_context(process_cluster(versions[0], lanes=lanes))
+        environments = {}
+        for name, spec in specs.items():
+            folder = create_run_folder(out / "trials" / name, SCENARIO.name, name)
+            environments[name] = stack.enter_context(open_trial_environment(spec, cluster, folder, Console(quiet=True)))
+        play = UpgradePlay(environments, out, console, seed=seed)
+        play.begin()
+        controller = next(iter(environments.values())).admin.controller()
+        for stage in stages(sorted(cluster.brokers), controller):
+            yield play.play(stage)
+        play.end()
+
+
+def _named(brokers: Sequence[int]) -> str:
+    return ",".join(f"b{broker}" for broker in brokers)

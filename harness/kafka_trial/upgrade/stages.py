@@ -1,0 +1,47 @@
+"""The stages of an upgrade: what each does to the cluster and to the groups on it, in their order.
+
+A stage plays its steps, as faults are played: the roll of brokers is one that all groups share. Then the load is held,
+every group drains within its bound, and what was seen until then is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_trial.nemesis.targets import ROLES
+from kafka_trial.scenario import STABLE, Step
+
+BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
+OUTAGE_S = 4.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: `roll` are the brokers that become `version`; `steps` are faults of each group's own, after it."""
+
+    name: str
+    summary: str
+    version: str
+    roll: tuple[int, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
+    """Yields the stages of an upgrade in place, from one version to another, as far as nothing is finalised.
+
+    The active controller is the last broker of each roll ("upgrade the active controller last", Kafka, Upgrading).
+    """
+    in_order = (*(broker for broker in brokers if broker != controller), controller)
+    yield Stage("before", f"Kafka {before}, a member killed", before, steps=(KILLED,))
+    for number, broker in enumerate(in_order[:-1], 1):
+        steps = (KILLED_LATER, STALLED) if number == 1 else ()
+        yield Stage(f"mixed-{number}", f"{number} of {len(in_order)} brokers are {after}", after, (broker,), steps)
+    yield Stage("rolled", f"all brokers are {after}, nothing is finalised", after, in_order[-1:])
+    yield Stage("rolled-back", f"all brokers are {before} again", before, in_order)
+    yield Stage("forward-again", f"all brokers are {after} again", after, in_order)
+
+
+KILLED = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0)
+KILLED_LATER = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0, after=STABLE)
+STALLED = Step("stall", ROLES[0], at_s=BETWEEN_S, for_s=OUTAGE_S, after=STABLE)
