@@ -107,7 +107,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "option_checks",
         ),
     },
-    "upgrade": {"errors", "scenario", "history", "process", "cluster", "nemesis", "trial"},
+    "upgrade": {"errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"},
     "pytest_plugin": {
         "errors",
         "option_checks",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.processes import class_data_archive, process_cluster
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
@@ -21,10 +22,11 @@ from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_sch
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.scenario import Load, Scenario, Step
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.environment import TrialEnvironment
+from kafka_trial.trial.environment import IN_KAFKA, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.upgrade.cluster_state import ClusterState, Loss, look, losses
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
 from kafka_trial.upgrade.stages import Stage
 
@@ -36,10 +38,13 @@ ROLL = "version-roll"
 
 @dataclass(frozen=True)
 class PlayedStage:
-    """A stage that was played to its snapshot: the run folder of its history, by consumer; how long it took."""
+    """A stage that was played to its snapshot: the run folder of its history, by consumer; the cluster's state at its
+    end, and what that has lost; how long it took."""
 
     stage: Stage
     folders: Mapping[str, RunFolder]
+    state: ClusterState
+    losses: tuple[Loss, ...]
     seconds: float
 
 
@@ -58,8 +63,18 @@ class Tee:
 class UpgradePlay:
     """An upgrade that is being played: its open trials, by consumer, and how many faults were played so far."""
 
-    def __init__(self, environments: Mapping[str, TrialEnvironment], out: Path, console: Console, *, seed: int) -> None:
+    def __init__(
+        self,
+        cluster: BootedCluster,
+        environments: Mapping[str, TrialEnvironment],
+        out: Path,
+        console: Console,
+        *,
+        seed: int,
+    ) -> None:
+        self._cluster = cluster
         self._environments = environments
+        self._state = ClusterState()
         self._out = out
         self._console = console
         self._seed = seed
@@ -91,12 +106,22 @@ class UpgradePlay:
             self._each(lambda name, one: self._faults(name, one, stage))
         self._each(self._finish)
         ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
+        before, self._state = self._state, look(self._cluster, self._positions())
         folders = {}
         for name, one in self._environments.items():
             folders[name] = create_run_folder(self._out / stage.name / name, stage.name, name)
             write_stage(one.folder, ends[name], folders[name])
             one.producer.resume()
-        return PlayedStage(stage, folders, first.clock_s() - began_s)
+        lost = tuple(losses(before, self._state))
+        return PlayedStage(stage, folders, self._state, lost, first.clock_s() - began_s)
+
+    def _positions(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
+        """Returns by group its topic, and what its offsets log holds; of groups whose progress is in Kafka."""
+        return {
+            one.group_name: (one.topic, dict(one.progress.update().committed))
+            for one in self._environments.values()
+            if one.trial_spec.consumer.progress.kind in IN_KAFKA
+        }
 
     def end(self) -> None:
         """Stops all members and witnesses."""
@@ -200,7 +225,7 @@ def play_upgrade(
         for name, spec in specs.items():
             folder = create_run_folder(out / "trials" / name, SCENARIO.name, name)
             environments[name] = stack.enter_context(open_trial_environment(spec, cluster, folder, Console(quiet=True)))
-        play = UpgradePlay(environments, out, console, seed=seed)
+        play = UpgradePlay(cluster, environments, out, console, seed=seed)
         play.begin()
         controller = next(iter(environments.values())).admin.controller()
         for stage in stages(sorted(cluster.brokers), controller):

@@ -1,0 +1,98 @@
+"""The state of a cluster at the end of a stage, as its brokers answer it; what is lost of it, and by whose fault.
+
+Asked while the load is held and all groups have drained, over the observers' listener. A committed position that the
+offsets log holds and the coordinator does not answer is gone for every consumer that restarts: the cluster's fault, no
+consumer's. A min.insync.replicas that became smaller takes a promise away that nobody withdrew: a setting's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.booted import BootedCluster
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.kafka_protocol.cluster_queries import topic_configs
+from kafka_trial.kafka_protocol.connection import Connection
+from kafka_trial.kafka_protocol.features import BrokerFeatures, broker_features
+
+MIN_INSYNC: Final = "min.insync.replicas"
+CLUSTER, SETTING = "cluster", "setting"
+Positions = Mapping[int, int]  # by partition
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """A group and its topic: committed positions by partition, as its coordinator answers, and as the offsets log has
+    them; `refusal`: why nobody coordinates it."""
+
+    topic: str
+    answered: Positions
+    written: Positions
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """`features`: what each broker answers, by its id. `min_insync`: what holds for each topic. `groups`, by name."""
+
+    features: Mapping[int, BrokerFeatures] = field(default_factory=dict)
+    min_insync: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, GroupState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a cluster has lost: who is accused, and what it is, as a sentence."""
+
+    accused: str
+    sentence: str
+
+
+def look(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -> ClusterState:
+    """Returns the state of a cluster; `written`: by group its topic, and the positions that its offsets log holds.
+
+    Raises:
+        NoAnswerError: a broker does not answer for itself.
+    """
+    features: dict[int, BrokerFeatures] = {}
+    min_insync: dict[str, int] = {}
+    for broker in sorted(cluster.brokers):
+        with closing(Connection((cluster.host, cluster.wiring.observer_port(broker)))) as connection:
+            features[broker] = broker_features(connection)
+            for topic, _ in written.values():
+                told = topic_configs(connection, topic, [MIN_INSYNC])[MIN_INSYNC]
+                min_insync[topic] = min(int(told or 0), min_insync.get(topic, int(told or 0)))
+    with Admin(cluster.observer_bootstrap) as admin:
+        groups = {name: _group(admin, name, topic, positions) for name, (topic, positions) in written.items()}
+    return ClusterState(features, min_insync, groups)
+
+
+def _group(admin: Admin, name: str, topic: str, written: Positions) -> GroupState:
+    try:
+        return GroupState(topic, admin.committed_offsets(name, topic), dict(written))
+    except UnjudgeableError as error:
+        return GroupState(topic, {}, dict(written), str(error))
+
+
+def losses(before: ClusterState, now: ClusterState) -> Iterator[Loss]:
+    """Yields what is lost now: positions and groups by what stands in the offsets log, settings since before."""
+    for name, group in now.groups.items():
+        if group.refusal:
+            yield Loss(CLUSTER, f"nobody coordinates the group {name}: {group.refusal}")
+            continue
+        for partition, position in sorted(group.written.items()):
+            answered = group.answered.get(partition)
+            if answered is None or answered < position:
+                which = "none" if answered is None else str(answered)
+                yield Loss(
+                    CLUSTER,
+                    f"the committed offset of partition {partition} of {name} is gone: the offsets log holds "
+                    f"{position}, its coordinator answers {which}",
+                )
+    for topic, least in before.min_insync.items():
+        if now.min_insync.get(topic, least) < least:
+            yield Loss(SETTING, f"{MIN_INSYNC} of {topic} fell from {least} to {now.min_insync[topic]}")

@@ -1,0 +1,37 @@
+"""What a cluster has lost between two stages, and by whose fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_trial.upgrade.cluster_state import ClusterState, GroupState, Loss, losses
+
+
+def state(*, answered: dict[int, int], refusal: str = "", min_insync: int = 2) -> ClusterState:
+    """One group on one topic; its offsets log holds 5 of partition 0 and 7 of partition 1."""
+    return ClusterState({}, {"t": min_insync}, {"g": GroupState("t", answered, {0: 5, 1: 7}, refusal)})
+
+
+WELL = state(answered={0: 5, 1: 7})
+GONE = "the committed offset of partition 1 of g is gone: the offsets log holds 7, its coordinator answers "
+
+
+@pytest.mark.parametrize(
+    ("now", "lost"),
+    [
+        (WELL, []),
+        (state(answered={0: 6, 1: 7}), []),  # committed since the log was read
+        (state(answered={0: 5}), [Loss("cluster", GONE + "none")]),
+        (state(answered={0: 5, 1: 6}), [Loss("cluster", GONE + "6")]),
+        (state(answered={}, refusal="no answer"), [Loss("cluster", "nobody coordinates the group g: no answer")]),
+        (
+            state(answered={0: 5, 1: 7}, min_insync=1),
+            [Loss("setting", "min.insync.replicas of t fell from 2 to 1")],
+        ),
+        (state(answered={0: 5, 1: 7}, min_insync=3), []),
+    ],
+    ids=["well", "ahead", "gone", "back", "not loaded", "min.insync lost", "min.insync raised"],
+)
+def test_what_is_lost_is_the_clusters_or_a_settings(now: ClusterState, lost: list[Loss]) -> None:
+    """Never the consumer's: it committed, and was told so."""
+    assert list(losses(WELL, now)) == lost
