@@ -203,7 +203,8 @@ def run_schedule(
     """
     if exact:
         require_resolved(plan, known_names(context))
-    show = FaultRunner(context, exact=exact, await_stable=await_stable)
+    first = min((planned.no for planned in plan.faults), default=0)
+    show = FaultRunner(context, exact=exact, await_stable=await_stable, first=first)
     try:
         with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
             show.stop = thread_group.stop
@@ -271,13 +272,17 @@ class _Open:
 
 
 class FaultRunner:
-    """The faults being played; `opened` is in the order of injection. Instants count from when it is made."""
+    """The faults being played, from the number `first` on; `opened` is in the order of injection. Instants count from
+    when it is made."""
 
-    def __init__(self, context: FaultContext, *, exact: bool, await_stable: AwaitStable | None = None) -> None:
+    def __init__(
+        self, context: FaultContext, *, exact: bool, await_stable: AwaitStable | None = None, first: int = 0
+    ) -> None:
         self.context = context
         self.exact = exact
         self.stop = threading.Event()
         self._await_stable = await_stable
+        self._first = first
         self._awaited = ""
         self._began_s = time.monotonic()
         self.opened: list[_Open] = []
@@ -327,7 +332,7 @@ class FaultRunner:
         Raises:
             WaitTimeout: it was not reached in time, or the run was stopped.
         """
-        before = set(range(planned.no))
+        before = set(range(self._first, planned.no))
         while not before <= self._over(planned.after):  # each of them is bounded by itself
             if pause(TURN_S, stop=self.stop):
                 raise WaitTimeout("the run was stopped")
