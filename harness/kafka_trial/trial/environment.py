@@ -81,6 +81,7 @@ class TrialEnvironment:
     rate_per_s: float | None = None
     opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition
     stage: str | None = None  # of an upgrade: whose phases begin now
+    staged: bool = False  # it has several stages: each snapshot reads the whole topic
     _producer: ProducerHandle | None = field(default=None)
 
     @property
@@ -178,6 +179,7 @@ class TrialEnvironment:
             transactions=self._transactions,
             sink=self.output,
             through=self.through,
+            reads_anew=self.staged,
         )
         for witness in self.witnesses:
             witness.ready(within_s=30)

@@ -225,6 +225,7 @@ def play_upgrade(
         for name, spec in specs.items():
             folder = create_run_folder(out / "trials" / name, SCENARIO.name, name)
             environments[name] = stack.enter_context(open_trial_environment(spec, cluster, folder, Console(quiet=True)))
+            environments[name].staged = True
         play = UpgradePlay(cluster, environments, out, console, seed=seed)
         play.begin()
         controller = next(iter(environments.values())).admin.controller()

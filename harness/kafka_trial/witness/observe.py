@@ -37,9 +37,19 @@ BUFFER_EVENTS: Final = 500
 
 
 class Observer:
-    """Looks at one topic and one group."""
+    """Looks at one topic and one group; with `reads_anew`, each of several snapshots reads the topic from its start:
+    what was there before may be lost."""
 
-    def __init__(self, brokers: Brokers, recorder: Recorder, *, bootstrap: str, topic: str, group: str) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        recorder: Recorder,
+        *,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        reads_anew: bool = False,
+    ) -> None:
         self._brokers = brokers
         self._recorder = recorder
         self._bootstrap = bootstrap
@@ -49,6 +59,7 @@ class Observer:
         self._told: dict[tuple[Any, ...], Any] = {}
         self._next_s = time.monotonic()
         self._read_to: dict[int, int] = {}
+        self._reads_anew = reads_anew
 
     def step(self) -> None:
         """Looks when it is time to; else lets a little time pass."""
@@ -115,7 +126,8 @@ class Observer:
     def _control_read(
         self, starts: Mapping[int, int], ends: Mapping[int, int], stable: Mapping[int, int], *, until_s: float
     ) -> Answer:
-        begin = {partition: max(start, self._read_to.get(partition, 0)) for partition, start in starts.items()}
+        read_to = {} if self._reads_anew else self._read_to
+        begin = {partition: max(start, read_to.get(partition, 0)) for partition, start in starts.items()}
         read = control_read(self._bootstrap, self._topic_name, begin, stable, self._recorder, until_s=until_s)
         self._log_starts_again()
         self._read_to = {partition: min(position, stable[partition]) for partition, position in read.positions.items()}
@@ -276,11 +288,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
     parser.add_argument("--topic", required=True, help="the topic of the trial")
     parser.add_argument("--group", required=True, help="the group of the trial")
+    parser.add_argument("--reads-anew", action="store_true", help="at each snapshot, and not what is new alone")
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder(options.history, SOURCE, buffer_events=BUFFER_EVENTS))
         brokers = stack.enter_context(Brokers(options.bootstrap, answer_within_s=ANSWER_WITHIN_S))
-        observer = Observer(brokers, recorder, bootstrap=options.bootstrap, topic=options.topic, group=options.group)
+        observer = Observer(
+            brokers,
+            recorder,
+            bootstrap=options.bootstrap,
+            topic=options.topic,
+            group=options.group,
+            reads_anew=options.reads_anew,
+        )
         observer.look()
         return serve(observer, [recorder])
 

@@ -160,6 +160,7 @@ def start_witnesses(
     transactions: bool = False,
     sink: SinkRead | None = None,
     through: IntermediateTopicsRead | None = None,
+    reads_anew: bool = False,
 ) -> list[Witness]:
     """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; of `transactions`, for
     a consumer whose progress is in its own; and of the topic or table that its output goes to, if there is one.
@@ -183,7 +184,10 @@ def start_witnesses(
             *(through or IntermediateTopicsRead()).arguments,
         ],
         "request_log": [*logs, *history, "--group", group, "--lanes", leased],
-        "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
+        "observe": [
+            *(*bootstrap, *history, "--topic", topic, "--group", group),
+            *(["--reads-anew"] if reads_anew else []),
+        ],
     }
     if transactions:
         outputs = [f"--output={sink.topic}"] if isinstance(sink, SinkTopicRead) else []
