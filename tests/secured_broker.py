@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from confluent_kafka.admin import (
 
 from certificates import Certificates
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.archive import formatted_template
+from kafka_trial.cluster.archive import fill_data_folder, formatted_template
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.processes import BOOT_WITHIN_S, JVM, Broker, class_data_archive
@@ -132,8 +131,7 @@ def _broker(folder: Path, wiring: Wiring, certificates: Certificates, child_proc
 
 
 def _stamp(data: Path) -> None:
-    template = formatted_template(DEFAULT_VERSION)
-    shutil.copy(template / "bootstrap.checkpoint", data)
+    fill_data_folder(formatted_template(DEFAULT_VERSION), data)
     own = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode().rstrip("=")
     ids = f"version=1\ncluster.id=a2Fma2EtdHJpYWwtMDAwMA\nnode.id=0\ndirectory.id={own}\n"
     (data / "meta.properties").write_text(ids)

@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "report": {
         *("errors", "claim", "history", "invariants", "verdict"),
-        *("judge.cache", "judge.line_index", "judge.consumer_settings"),
+        *("judge.cache", "judge.line_index", "judge.consumer_settings", "cluster.versions"),
     },
     "option_checks": {"errors"},
     "starters": {"errors"},

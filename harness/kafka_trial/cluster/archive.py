@@ -23,9 +23,16 @@ from kafka_trial.errors import StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 
+PROPERTIES = "format.properties"  # what a template was formatted with stays beside it
+DRIVEN_WITHIN_S = 150.0
+
 
 def formatted_template(version: str) -> Path:
-    """Returns a folder with `meta.properties` and `bootstrap.checkpoint`, made once by the version's StorageTool."""
+    """Returns a folder with what the version's StorageTool writes into a data folder, made once.
+
+    That is `meta.properties`, and the first records of the cluster's metadata: `bootstrap.checkpoint`, from 4.4 on a
+    checkpoint of the metadata log itself.
+    """
     place = template_place(version)
     with made_once(place, f"template-{version}") as temporary:
         if temporary is not None:
@@ -38,9 +45,14 @@ def template_place(version: str) -> Path:
     return cache_folder() / "template" / version
 
 
+def fill_data_folder(template: Path, data: Path) -> None:
+    """Copies a formatted template into a data folder; `meta.properties` is to be made the broker's own."""
+    shutil.copytree(template, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(PROPERTIES))
+
+
 def _format(version: str, temporary: Path) -> None:
     temporary.mkdir()
-    properties = temporary / "format.properties"
+    properties = temporary / PROPERTIES
     properties.write_text(
         "process.roles=broker,controller\nnode.id=0\ncontroller.quorum.voters=0@127.0.0.1:1\n"
         "listeners=CONTROLLER://127.0.0.1:1,X://127.0.0.1:2\nadvertised.listeners=X://127.0.0.1:2\n"
@@ -52,12 +64,8 @@ def _format(version: str, temporary: Path) -> None:
     status, said = run_tool("StorageTool", command, what=f"formatting a data folder for Kafka {version}")
     if status != 0:
         raise StartError(f"Kafka {version}'s StorageTool could not format a folder: {tail(said)}")
-    for name in ("meta.properties", "bootstrap.checkpoint"):
-        shutil.copy(temporary / "data" / name, temporary / name)
+    shutil.copytree(temporary / "data", temporary, dirs_exist_ok=True)
     remove(temporary / "data")
-
-
-DRIVEN_WITHIN_S = 150.0
 
 
 def archive_place(version: str) -> Path:

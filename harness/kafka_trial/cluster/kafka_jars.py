@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Set
 from pathlib import Path
 
 from kafka_trial.cluster.java import find_java
@@ -69,14 +70,9 @@ def verify(folder: Path, version: str) -> None:
     """Compares every jar with the committed checksums of its version.
 
     Raises:
-        InputError: one differs, is missing or is too many; each named.
+        InputError: one differs, is missing or is too many; each named. Or none are committed.
     """
-    listing = CHECKSUMS / f"{version}.sha256"
-    if not listing.exists():
-        raise InputError(
-            f"Kafka {version}", f"no checksums are committed for it ({listing.name}); nothing is run unverified"
-        )
-    committed = _committed(version)
+    committed = committed_checksums(version)
     found = {jar.name: sha256(jar) for jar in folder.glob("*.jar")}
     problems = [
         f"{name}: sha256 {found.get(name, 'missing')}, committed {committed.get(name, 'none')}"
@@ -87,13 +83,21 @@ def verify(folder: Path, version: str) -> None:
         raise InputError(f"jars of Kafka {version} in {folder}", [*problems, _remedy(folder)])
 
 
-def _committed(version: str) -> dict[str, str]:
-    """Returns the committed digest of each jar of a version."""
-    listing = (CHECKSUMS / f"{version}.sha256").read_text()
-    return {name: digest for digest, name in map(str.split, listing.splitlines())}
+def committed_checksums(version: str) -> dict[str, str]:
+    """Returns the committed digest of each jar of a version.
+
+    Raises:
+        InputError: there are none.
+    """
+    listing = CHECKSUMS / f"{version}.sha256"
+    if not listing.exists():
+        raise InputError(
+            f"Kafka {version}", f"no checksums are committed for it ({listing.name}); nothing is run unverified"
+        )
+    return {name: digest for digest, name in map(str.split, listing.read_text().splitlines())}
 
 
-def _fetched(ivy_cache: Path, names: set[str]) -> str:
+def _fetched(ivy_cache: Path, names: Set[str]) -> str:
     """Returns how many of the jars Ivy has fetched, and how much that is."""
     there = [jar for jar in ivy_cache.rglob("*.jar*") if jar.name.removesuffix(".part") in names]
     if not there:
@@ -118,35 +122,46 @@ def ivy_jar() -> Path:
 
 
 def _resolve(version: KafkaVersion, folder: Path) -> None:
+    names = set(committed_checksums(version.number))
+    temporary = folder.with_name(f".{folder.name}.part")
+    retrieve(version, temporary, about=f"{len(names)} jars, some {JARS_MB} MB, once", names=names)
+    verify(temporary, version.number)
+    remove(folder)
+    _write_stamp(temporary)
+    temporary.rename(folder)
+
+
+def retrieve(version: KafkaVersion, folder: Path, *, about: str, names: Set[str] = frozenset()) -> None:
+    """Resolves the jars of a Kafka version through Ivy into a folder, which holds nothing else then; not verified.
+
+    Of those among `names` it is told meanwhile how many have come.
+
+    Raises:
+        StartError: they cannot be resolved.
+    """
     work = cache_folder() / "ivy"
     work.mkdir(parents=True, exist_ok=True)
     organisation, name, number = version.logging_dependency
     description = work / f"kafka-{version.number}.xml"
     description.write_text(IVY.format(kafka=version.number, log_org=organisation, log_name=name, log_version=number))
-    temporary = folder.with_name(f".{folder.name}.part")
-    remove(temporary)
+    remove(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     command: list[str | Path] = [find_java(), "-jar", ivy_jar(), "-cache", work / "cache", "-ivy", description]
     command += ["-confs", "default"]
     command += ["-types", "jar", "bundle", "-warn"]
-    command += ["-retrieve", f"{temporary}/[artifact]-[revision](-[classifier]).[ext]"]
-    names = set(_committed(version.number))
+    command += ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
     status, said = run_tool(
         "Ivy",
         command,
         what=f"fetching the jars of Kafka {version.number} from Maven Central",
-        about=f"{len(names)} jars, some {JARS_MB} MB, once: about a minute on a quick network",
+        about=f"{about}: about a minute on a quick network",
         done=lambda _: _fetched(work / "cache", names),
     )
-    if status != 0 or not any(temporary.glob("*.jar")):
+    if status != 0 or not any(folder.glob("*.jar")):
         raise StartError(
             f"Kafka {version.number}'s jars could not be resolved from Maven Central: {tail(said)}. "
             "Check the network, then run again: what has arrived is kept."
         )
-    verify(temporary, version.number)
-    remove(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _write_stamp(temporary)
-    temporary.rename(folder)
 
 
 def _remedy(folder: Path) -> str:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import base64
 import secrets
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
-from kafka_trial.cluster.archive import archive_place, formatted_template, train_archive
+from kafka_trial.cluster.archive import archive_place, fill_data_folder, formatted_template, train_archive
 from kafka_trial.cluster.booted import BootedCluster, boot
 from kafka_trial.cluster.java import base_archive_flags, find_java
 from kafka_trial.cluster.kafka_jars import class_path
@@ -250,7 +249,7 @@ def _archive_flags(version: str, train: Path | None) -> list[str]:
 
 
 def _stamp_data(template: Path, data: Path, number: int) -> None:
-    shutil.copy(template / "bootstrap.checkpoint", data)
+    fill_data_folder(template, data)
     lines = (template / "meta.properties").read_text().splitlines()
     own = {"node.id": str(number), "cluster.id": "a2Fma2EtdHJpYWwtMDAwMA", "directory.id": _directory_id()}
     kept = [line for line in lines if not line.startswith("#") and line.partition("=")[0] not in own]

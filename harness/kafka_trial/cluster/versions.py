@@ -1,21 +1,66 @@
-"""The Kafka versions this harness knows, and what differs between them."""
+"""The Kafka versions this harness knows, and what differs between them.
+
+A new version is one more of `NUMBERS`. Where brokers of it differ from all before, that is a release among the
+constants below, which `KafkaVersion` asks. `python -m lab.kafka_versions NUMBER` does the rest (CONTRIBUTING.md).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.errors import InputError, did_you_mean
 
 DEFAULT_VERSION = "4.3.1"
+NUMBERS: Final = ("3.7.2", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.2.2", "4.3.1", "4.4.0")
+
+
+class Release(NamedTuple):
+    """The numbers of a version: 4.10.0 comes after 4.9.1. Without a patch it is the first of its line."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    @property
+    def line(self) -> str:
+        """The major and the minor number, which all patches share."""
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return f"{self.line}.{self.patch}"
+
+
+LOG4J2: Final = Release(4, 0)  # KIP-653
+CONSUMER_PROTOCOL: Final = Release(4, 0)  # KIP-848: generally available, on by default
+ASSIGNMENT_INTERVALS: Final = Release(4, 3)  # KIP-1263: brokers wait a second for more members by default
 
 
 @dataclass(frozen=True)
 class KafkaVersion:
-    """One version: its logging flavour and which group protocols its brokers speak."""
+    """One version: its logging flavour, which group protocols its brokers speak, and which settings they know."""
 
     number: str
-    log4j2: bool
-    consumer_protocol: bool  # KIP-848, `group.protocol=consumer`
+
+    @property
+    def release(self) -> Release:
+        return parse_release(self.number)
+
+    @property
+    def log4j2(self) -> bool:
+        return self.release >= LOG4J2
+
+    @property
+    def consumer_protocol(self) -> bool:
+        """KIP-848, `group.protocol=consumer`, without a preview being turned on."""
+        return self.release >= CONSUMER_PROTOCOL
+
+    @property
+    def assignment_intervals(self) -> bool:
+        """`group.consumer.assignment.interval.ms` and the like."""
+        return self.release >= ASSIGNMENT_INTERVALS
 
     @property
     def logging_dependency(self) -> tuple[str, str, str]:
@@ -25,24 +70,33 @@ class KafkaVersion:
         return ("org.slf4j", "slf4j-reload4j", "1.7.36")
 
 
-KNOWN = {
-    version.number: version
-    for version in (
-        KafkaVersion("3.9.2", log4j2=False, consumer_protocol=False),
-        KafkaVersion("4.0.2", log4j2=True, consumer_protocol=True),
-        KafkaVersion("4.1.2", log4j2=True, consumer_protocol=True),
-        KafkaVersion("4.2.1", log4j2=True, consumer_protocol=True),
-        KafkaVersion("4.3.1", log4j2=True, consumer_protocol=True),
-    )
-}
+KNOWN: Final = {number: KafkaVersion(number) for number in NUMBERS}
 
 
-def find_version(number: str) -> str:
+def find_version(number: str, *, where: str = "--kafka") -> str:
     """Returns `number` when it is a known version.
 
     Raises:
         InputError: it is not; the message lists those there are.
     """
     if number not in KNOWN:
-        raise InputError("--kafka", unknown_name("Kafka version", number, KNOWN))
+        near = did_you_mean(number, KNOWN)
+        raise InputError(where, f"unknown Kafka version {number!r}.{near} Valid: {', '.join(KNOWN)}")
     return number
+
+
+def parse_release(number: str) -> Release:
+    """Returns the numbers of a version, be it known or not.
+
+    Raises:
+        InputError: it is no version of Kafka.
+    """
+    found = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?", number, re.ASCII)
+    if found is None:
+        raise InputError(f"Kafka version {number!r}", "expected two or three numbers with dots, as in 4.3.1")
+    return Release(*(int(part) for part in found.groups(default="0")))
+
+
+def oldest_first(numbers: Iterable[str]) -> list[str]:
+    """Returns versions in their order; what is no version (a row that says none) comes first."""
+    return sorted(numbers, key=lambda number: [int(part) for part in re.findall(r"\d+", number)])

@@ -209,7 +209,7 @@ def _timing(version: KafkaVersion) -> Mapping[str, str]:
         }
         | (
             {"group.consumer.assignment.interval.ms": "0", "group.consumer.min.assignment.interval.ms": "0"}
-            if version.number >= "4.3"
+            if version.assignment_intervals
             else {}
         )
     )

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.report.certificate import Cell, Certificate, not_judged_by_reason
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.trial_result import TrialResult, certificate_results
@@ -93,7 +94,7 @@ def _tables(results: Sequence[TrialResult], not_tried: Sequence[tuple[str, Cell]
     for consumer, (scenario, kafka, _) in not_tried:
         fields.setdefault(consumer, {}).setdefault((scenario, kafka), []).append(NOT_TRIED)
     for consumer, of_consumer in fields.items():
-        versions = sorted({kafka for _, kafka in of_consumer})
+        versions = oldest_first({kafka for _, kafka in of_consumer})
         yield from ("", f"| {text(consumer)} |{''.join(f' {text(version)} |' for version in versions)}")
         yield f"| --- |{' --- |' * len(versions)}"
         for scenario in dict.fromkeys(scenario for scenario, _ in of_consumer):

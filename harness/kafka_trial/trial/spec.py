@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
+from kafka_trial.cluster.versions import CONSUMER_PROTOCOL, DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
 from kafka_trial.consumers.spec import HOLDS
@@ -177,7 +177,8 @@ def check_protocol(spec: ConsumerSpec, version: str) -> None:
     """
     if spec.kafka.protocol == "consumer" and not KNOWN[version].consumer_protocol:
         raise InputError(
-            str(spec.path), f'protocol = "consumer" (KIP-848) needs Kafka 4.0 or newer brokers, not {version}'
+            str(spec.path),
+            f'protocol = "consumer" (KIP-848) needs Kafka {CONSUMER_PROTOCOL.line} or newer brokers, not {version}',
         )
 
 

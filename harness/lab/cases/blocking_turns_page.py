@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.errors import PASS
 from kafka_trial.invariants.head_of_line import WAIT_NS_MIN
 from lab.cases.blocking_turns import (
@@ -320,7 +321,7 @@ def _measured(rows: Sequence[BlockingTurnsRow]) -> str:
     if not rows:
         return "Nothing was measured yet.\n"
     commits = ", ".join(dict.fromkeys(row.commit for row in rows))
-    versions = ", ".join(sorted({row.kafka for row in rows if row.kafka}))
+    versions = ", ".join(oldest_first({row.kafka for row in rows if row.kafka}))
     return (
         f"{len(rows)} trials on Kafka {versions}, measured at {commits}; waits are 1/{SCALE} of the case's but for "
         f"`{REAL_TIME}`. Made by `make cases` of the rows in `reports/{ROWS_NAME}` and of the timelines in "

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kafka_trial import registry
+from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.errors import FAIL, PASS
 from lab.cases.crash_matrix import FROZEN, PATTERNS, POINTS, PROTOCOLS, Cell, Pattern, cells
 from lab.cases.crash_rows import INCLUDES, ROWS_NAME, CrashRow, read_rows, weakest
@@ -95,7 +96,7 @@ def page_of(rows: Sequence[CrashRow], guards: Sequence[GuardRow] = ()) -> str:
     reached = [row for row in rows if row.reached]
     times = sorted(Counter(row.commit for row in rows).items())
     commits = ", ".join(f"{commit} ({count})" for commit, count in times) or "no commit"
-    versions = ", ".join(sorted({row.kafka_version for row in rows}))
+    versions = ", ".join(oldest_first({row.kafka_version for row in rows}))
     agreeing = sum(not row.contradictions for row in reached)
     counted = (
         f"{len(rows)} places tried on Kafka {versions}, measured at {commits}; a + says that the checkout had changes "

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from lab.cases import large_record_cures, large_records, memory_limits, refusing_hops
@@ -245,7 +246,8 @@ def _measured(
     memory: Sequence[MemoryRow], limits: Sequence[LimitRow], cures: Sequence[CureRow], hops: Sequence[HopRow]
 ) -> str:
     rows: list[MemoryRow | LimitRow | CureRow | HopRow] = [*memory, *limits, *cures, *hops]
-    commits, versions = ", ".join(dict.fromkeys(row.commit for row in rows)), ", ".join(sorted({r.kafka for r in rows}))
+    commits = ", ".join(dict.fromkeys(row.commit for row in rows))
+    versions = ", ".join(oldest_first({row.kafka for row in rows}))
     files = [large_records.ROWS_NAME, memory_limits.ROWS_NAME, large_record_cures.ROWS_NAME, refusing_hops.ROWS_NAME]
     return (
         f"{len(memory)} measurements of memory, {len(limits)} members under a limit, {len(cures)} trials (seed "

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Final
 
+from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.errors import PASS
 from lab.cases.plots import plot, shown
 from lab.cases.stuck_partition import CASE, CURES, DRAWN, PROVOCATIONS, ROWS_NAME, SWEPT, StuckPartitionRow, read_rows
@@ -195,7 +196,7 @@ def _table(rows: Iterable[Sequence[str]]) -> list[str]:
 def _measured(rows: Sequence[StuckPartitionRow]) -> str:
     commits = ", ".join(dict.fromkeys(row.commit for row in rows))
     seeds = ", ".join(str(seed) for seed in sorted({row.seed for row in rows}))
-    versions = ", ".join(sorted({row.kafka for row in rows if row.kafka}))
+    versions = ", ".join(oldest_first({row.kafka for row in rows if row.kafka}))
     untold = sum(not row.told for row in rows)
     return (
         f"{len(rows)} trials on Kafka {versions}, seeds {seeds}, measured at {commits}; {untold} of them say nothing: "
