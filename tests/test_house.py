@@ -82,6 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("cluster.admin", "trial.console"),
     },
     "preflight": {"errors", "kafka_protocol", "cluster.admin"},
+    "upgrade": {"errors", "cluster.versions"},
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),

@@ -1,114 +1,198 @@
-"""Paths: each rule refuses on one side of its edge and not on the other; what can be undone follows from the tables."""
+"""Which moves between Kafka versions are allowed: each rule on both sides of its edge."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from kafka_trial.upgrade.paths import (
-    below_consumer_groups,
-    metadata_name,
-    refusals,
-    reversible_until,
-    supported,
-    way_back,
-)
+from kafka_trial.cluster.versions import KNOWN, parse_release
+from kafka_trial.errors import InputError
+from kafka_trial.upgrade.avoid import open_flaws
+from kafka_trial.upgrade.feature_levels import metadata_versions
+from kafka_trial.upgrade.paths import RULES, ClusterFacts, Move, refusals, require_path
 
-FINALISED = {"metadata.version": 21, "kraft.version": 0}
+OLD, NEW = "3.9.2", "4.3.1"
+LEVEL = {one.name: one.level for one in metadata_versions().values()}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "more", "sources"),
-    [
-        ("3.3.0", "4.4.0", {}, []),
-        ("3.2.3", "4.4.0", {}, ["Kafka 4.0, Upgrading: from 3.3 on, in KRaft mode"]),
-        ("3.2.3", "3.9.2", {}, []),
-        ("3.9.2", "4.0.0", {}, ["KAFKA-19444", "KAFKA-19546"]),
-        ("3.9.2", "4.0.1", {}, ["KAFKA-19546"]),
-        ("3.9.2", "4.0.2", {}, []),
-        ("4.1.2", "4.2.0", {}, ["KAFKA-20254", "KAFKA-20322", "KAFKA-20505"]),
-        ("4.1.2", "4.2.1", {}, []),
-        ("4.9.1", "4.10.0", {}, []),
-        ("3.9.2", "4.4.0", {"protocols": ["consumer"]}, ["KIP-848, general availability in 4.0"]),
-        ("3.9.2", "4.4.0", {"protocols": ["classic"]}, []),
-        ("4.0.2", "4.4.0", {"protocols": ["consumer"]}, []),
-        (
-            "4.0.2",
-            "4.4.0",
-            {"replaces_voters": True},
-            ["KIP-853: voters are added and removed where kraft.version is 1"],
-        ),
-        ("4.0.2", "4.4.0", {"replaces_voters": True, "kraft_version": 1}, []),
-    ],
-)
-def test_a_move_is_refused_by_its_rule(before: str, after: str, more: dict[str, Any], sources: list[str]) -> None:
-    """Versions count to the patch, and as numbers; each refusal names its source and says what to do."""
-    told = refusals(before, after, **more)
-    assert [one.source for one in told] == sources
-    assert all(one.remedy and one.source in one.sentence and one.rule in one.sentence for one in told)
+def move(before: str, after: str, *, cluster: Mapping[str, Any] | None = None, **more: Any) -> Move:
+    """Returns a move; `cluster` are facts of the cluster."""
+    return Move(parse_release(before), parse_release(after), ClusterFacts(**(cluster or {})), **more)
 
 
-def test_an_older_version_is_no_upgrade() -> None:
-    """The rule says which way it is meant."""
-    assert [one.rule for one in refusals("4.3.1", "4.1.2")] == ["4.1.2 is older than 4.3.1"]
+def rules(asked: Move) -> list[str]:
+    """Returns the names of the rules that refuse a move."""
+    return [one.rule for one in refusals(asked)]
 
 
-@pytest.mark.parametrize(
-    ("version", "protocols", "refused"),
-    [("3.4.0", ["consumer"], True), ("3.4.1", ["consumer"], False), ("3.4.0", ["classic"], False)],
-)
-def test_records_of_consumer_groups_keep_a_cluster_from_going_below(
-    version: str, protocols: list[str], refused: bool
-) -> None:
-    """From 3.4.1 on brokers pass over records that they do not know."""
-    assert (below_consumer_groups(version, protocols) is not None) == refused
+def at(**levels: int | str) -> dict[str, Any]:
+    """Returns facts of a cluster with finalised levels; `metadata` by its name, `group` for group.version."""
+    found = {f"{name}.version": LEVEL[level] if isinstance(level, str) else level for name, level in levels.items()}
+    return {"finalised": found}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ("3.9.2", "4.0.2", "reversible until metadata.version 4.0-IV1 is finalised"),
-        ("3.9.2", "4.4.0", "reversible until metadata.version 4.0-IV1 is finalised"),
-        ("4.0.2", "4.2.2", "reversible to the end"),
-        ("4.2.2", "4.3.1", "reversible until metadata.version 4.3-IV0 is finalised"),
-        ("4.3.1", "4.4.0", "reversible until metadata.version 4.4-IV1 is finalised"),
-    ],
-)
-def test_until_when_a_move_can_be_undone(before: str, after: str, words: str) -> None:
-    """Until the first metadata version that changes the metadata, of those that only the new brokers know."""
-    assert reversible_until(before, after).startswith(words)
+def back(before: str, after: str, *, cluster: Mapping[str, Any] | None = None) -> Move:
+    """Returns a move that is meant to go down."""
+    return move(before, after, cluster=cluster, way_back=True)
 
 
-@pytest.mark.parametrize(
-    ("before", "finalised", "rules"),
-    [
-        ("3.9.2", FINALISED, []),
-        (
-            "3.9.2",
-            FINALISED | {"metadata.version": 22},
-            ["metadata.version 4.0-IV0 is finalised, 3.9.2 knows 3.9-IV0 at most"],
-        ),
-        (
-            "3.9.2",
-            FINALISED | {"metadata.version": 23},
-            ["metadata.version 4.0-IV1 is finalised, and 4.0-IV1 changed the metadata"],
-        ),
-        (
-            "4.0.2",
-            FINALISED | {"metadata.version": 29, "transaction.version": 2},
-            ["metadata.version 4.2-IV1 is finalised, 4.0.2 knows 4.0-IV3 at most"],
-        ),
-        ("3.9.2", FINALISED | {"group.version": 1}, ["group.version 1 is finalised, 3.9.2 supports 0 at most"]),
-        ("4.0.2", FINALISED | {"group.version": 1}, []),
-        ("4.3.1", FINALISED | {"share.version": 2}, ["share.version 2 is finalised, 4.3.1 supports 1 at most"]),
-    ],
-)
-def test_what_keeps_brokers_from_going_back(before: str, finalised: dict[str, int], rules: list[str]) -> None:
-    """Metadata that changed, for good; a level that the old version does not support, until it is lowered."""
-    assert [one.rule for one in way_back(before, finalised)] == rules
+HAD_GROUPS = {"had_consumer_groups": True}
+DYNAMIC, STATIC = {"voters": "dynamic"}, {"voters": "static"}
+CONSUMER, SHARE, STREAMS = (frozenset([one]) for one in ("consumer", "share", "streams"))
+EDGES: list[tuple[str, Move, Move]] = [  # a rule, what it refuses, what it allows
+    ("same-version", move(NEW, NEW), move("4.3.0", NEW)),
+    ("direction", move(NEW, "4.2.2"), move("4.2.2", NEW)),
+    ("direction", back("4.2.2", NEW), back(NEW, "4.2.2")),
+    ("direction", move("4.10.0", "4.9.1", protocols=frozenset()), move("4.9.1", "4.10.0")),
+    ("zookeeper", move(OLD, "4.0.2", cluster={"zookeeper": True}), move(OLD, "4.0.2")),
+    ("zookeeper", move("3.7.2", "4.0.2", cluster={"zookeeper": True}), move("3.7.2", OLD, cluster={"zookeeper": True})),
+    ("kraft-3.3", move("3.2.3", "4.0.2"), move("3.3.0", "4.0.2")),
+    ("kraft-3.3", move("3.2.3", "4.4.0"), move("3.2.3", OLD)),
+    ("feature-levels", move(OLD, NEW, cluster=at(metadata="3.3-IV2")), move(OLD, NEW, cluster=at(metadata="3.3-IV3"))),
+    (
+        "feature-levels",
+        back(NEW, "4.2.2", cluster=at(metadata="4.3-IV0")),
+        back(NEW, "4.2.2", cluster=at(metadata="4.2-IV1")),
+    ),
+    (
+        "feature-levels",
+        back("4.0.2", OLD, cluster=at(group=1)),
+        back("4.0.2", OLD, cluster=at(group=0)),
+    ),
+    (
+        "feature-levels",
+        back(OLD, "3.8.1", cluster=at(kraft=1)),
+        back(OLD, "3.9.0", cluster=at(kraft=1)),
+    ),
+    (
+        "feature-levels",
+        back("4.4.0", NEW, cluster=at(share=2)),
+        back("4.4.0", NEW, cluster=at(share=1)),
+    ),
+    ("avoid", move("3.4.1", "3.5.1"), move("3.4.1", "3.5.2")),
+    ("avoid", move(OLD, "4.0.0"), move(OLD, "4.0.2")),
+    ("avoid", move(OLD, "4.0.1"), move(OLD, "4.0.2")),
+    ("avoid", move(OLD, "4.1.0"), move(OLD, "4.1.1")),
+    ("avoid", move("4.1.2", "4.2.0"), move("4.1.2", "4.2.1")),
+    (
+        "consumer-groups",
+        back("3.9.2", "3.4.0", cluster=HAD_GROUPS),
+        back(OLD, "3.4.0"),
+    ),
+    (
+        "consumer-groups",
+        back(OLD, "3.4.0", cluster=HAD_GROUPS),
+        back(OLD, "3.4.1", cluster=HAD_GROUPS),
+    ),
+    (
+        "formatted-by",
+        back("4.4.0", NEW, cluster={"formatted_by": parse_release("4.4.0")}),
+        back("4.4.0", "4.2.2", cluster={"formatted_by": parse_release("4.3.1")}),
+    ),
+    (
+        "formatted-by",
+        back("4.4.1", "4.4.0", cluster={"formatted_by": parse_release("4.4.1")}),
+        back("4.4.1", "4.4.0", cluster={"formatted_by": parse_release("4.4.0")}),
+    ),
+    (
+        "dynamic-voters",
+        move(OLD, "4.0.2", cluster=STATIC, voters_after="dynamic"),
+        move(OLD, "4.1.1", cluster=STATIC, voters_after="dynamic"),
+    ),
+    ("dynamic-voters", move("3.8.1", "4.1.2", cluster=DYNAMIC), move("3.9.0", "4.1.2", cluster=DYNAMIC)),
+    (
+        "dynamic-voters",
+        move("4.1.2", NEW, cluster=DYNAMIC, voters_after="static"),
+        move("4.1.2", NEW, cluster=DYNAMIC, voters_after="dynamic"),
+    ),
+    (
+        "replace-voters",
+        move(OLD, NEW, cluster=STATIC, replaced="voters"),
+        move(OLD, NEW, cluster=STATIC, replaced="brokers"),
+    ),
+    (
+        "replace-voters",
+        move("4.1.2", NEW, cluster=at(kraft=0), replaced="voters"),
+        move("4.1.2", NEW, cluster=at(kraft=1), replaced="voters"),
+    ),
+    ("replace-voters", move("4.1.2", NEW, replaced="voters"), move("4.1.2", NEW, cluster=DYNAMIC, replaced="voters")),
+    ("group-protocols", move(OLD, NEW, protocols=CONSUMER), move(OLD, NEW, protocols_after=CONSUMER)),
+    ("group-protocols", move("3.7.2", OLD, protocols_after=CONSUMER), move("4.0.2", NEW, protocols=CONSUMER)),
+    ("group-protocols", move("4.0.2", NEW, protocols=SHARE), move("4.1.2", NEW, protocols=SHARE)),
+    ("group-protocols", move("4.1.2", NEW, protocols=STREAMS), move("4.2.2", NEW, protocols=STREAMS)),
+    (
+        "group-protocols",
+        move("4.0.2", NEW, cluster=at(group=0), protocols=CONSUMER),
+        move("4.0.2", NEW, cluster=at(group=1), protocols=CONSUMER),
+    ),
+    ("group-protocols", move("2.8.2", OLD, protocols=CONSUMER), move("2.8.2", OLD, protocols=frozenset(["classic"]))),
+]
 
 
-def test_levels_are_those_of_kafkas_classes() -> None:
-    """As measured on brokers: 4.4.0 supports metadata versions 7 to 33, and 3.9.2 formats with 3.9-IV0."""
-    assert (supported("4.4.0")["metadata.version"], metadata_name(21)) == ((7, 33), "3.9-IV0")
+@pytest.mark.parametrize(("rule", "refused", "allowed"), EDGES, ids=[f"{row[0]}-{no}" for no, row in enumerate(EDGES)])
+def test_a_rule_refuses_on_one_side_of_its_edge(rule: str, refused: Move, allowed: Move) -> None:
+    """That rule, and none on the other side."""
+    assert (rule in rules(refused), rules(allowed)) == (True, [])
+
+
+def test_every_rule_has_an_edge_and_says_where_it_comes_from() -> None:
+    """No rule without a test on both sides, without a source, or without saying what it refuses and allows."""
+    assert {rule for rule, _, _ in EDGES} == RULES.keys()
+    documented = {name for name, (source, rule) in RULES.items() if source and "Refused: " in (rule.__doc__ or "")}
+    assert documented == RULES.keys()
+
+
+def test_all_moves_up_between_known_versions_are_allowed() -> None:
+    """Skipped lines included; the trial's own clusters are such."""
+    numbers = list(KNOWN)
+    pairs = [(old, new) for place, old in enumerate(numbers) for new in numbers[place + 1 :]]
+    assert [pair for pair in pairs if refusals(move(*pair, cluster=STATIC))] == []
+
+
+def test_a_refusal_names_the_rule_the_issue_and_what_to_do() -> None:
+    """The patch that mends, never a line alone; each flaw by itself, and only where the roll meets it."""
+    told = [str(one) for one in refusals(move("4.1.2", "4.2.0"))]
+    assert [("KAFKA-20322" in one, "(avoid; " in one, "Take 4.2.1 or newer" in one) for one in told].count(
+        (True, True, True)
+    ) == 1
+    assert len(told) == 3
+    assert not any("KAFKA-20322" in str(one) for one in refusals(back("4.3.1", "4.2.0")))
+
+
+def test_a_downgrade_is_refused_by_what_is_finalised() -> None:
+    """The level by its name, and whether it can be lowered."""
+    (metadata,) = refusals(back("4.3.1", "4.2.2", cluster=at(metadata="4.3-IV0")))
+    (group,) = refusals(back("4.0.2", OLD, cluster=at(metadata="3.9-IV0", group=1)))
+    assert metadata.because == (
+        "downgrade refused, because metadata.version 4.3-IV0 is finalised, "
+        "and 4.2.2 knows metadata.version 4.2-IV1 at most"
+    )
+    assert metadata.remedy.startswith("It cannot be lowered")
+    assert group.because == "downgrade refused, because group.version 1 is finalised, and 3.9.2 has no group.version"
+    assert group.remedy.startswith("Lower group.version 1 to 0 (kafka-features downgrade); every node needs a snapshot")
+
+
+def test_all_reasons_are_told_at_once_as_wrong_input() -> None:
+    """Status 2, before anything starts."""
+    asked = move("3.2.3", "4.0.0", cluster={"zookeeper": True})
+    with pytest.raises(InputError) as refused:
+        require_path(asked, where="--to 4.0.0")
+    assert (refused.value.exit_status, len(refused.value.problems)) == (2, 4)
+    require_path(move(OLD, NEW), where="--to")
+
+
+def test_a_line_that_nobody_knows_is_no_guess() -> None:
+    """Where a rule needs the features of a version that is in no table, the move is wrong input, not allowed."""
+    with pytest.raises(InputError, match=r"Kafka 4\.9\.0: the features of 4\.9 are not known; known: 3\.7\.2, "):
+        refusals(move(NEW, "4.9.0", cluster=at(metadata="4.3-IV0")))
+
+
+def test_what_no_patch_mends_refuses_nothing_and_is_reported() -> None:
+    """Those that the release has."""
+    assert [[flaw.issue for flaw in open_flaws(parse_release(one))] for one in (OLD, "4.0.2", "4.4.0")] == [
+        [],
+        ["KAFKA-21117"],
+        ["KAFKA-21117", "KAFKA-21426"],
+    ]

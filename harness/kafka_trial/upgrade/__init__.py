@@ -1,1 +1,1 @@
-"""Upgrades: one cluster moved from one version of Kafka to another, stage by stage, with groups at work on it."""
+"""An upgrade of a cluster: which moves are allowed, and until when; the stages, played on one cluster; their verdicts."""
