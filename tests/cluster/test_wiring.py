@@ -1,10 +1,14 @@
 """Wiring: who listens where, and what each broker is told."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from kafka_trial.cluster.versions import KNOWN
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.kafka_jars import class_path
+from kafka_trial.cluster.versions import KNOWN, KafkaVersion
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
 
 
@@ -50,10 +54,33 @@ def test_every_lane_has_one_proxy_for_each_broker() -> None:
 
 
 def test_an_older_version_is_not_told_what_it_does_not_know() -> None:
-    """Kafka 3.9 has neither KIP-848 timings of ours nor share groups in its configuration."""
-    old = server_properties(_wiring(), KNOWN["3.9.2"], 0, Path("/data"))
-    assert "group.consumer." not in old
-    assert "share." not in old
+    """Kafka 3.7 and 3.9 have neither KIP-848 timings of ours nor share groups in their configuration."""
+    for number in ("3.7.2", "3.9.2"):
+        old = server_properties(_wiring(), KNOWN[number], 0, Path("/data"))
+        assert "group.consumer." not in old
+        assert "share." not in old
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [("4.2.99", False), ("4.3.0", True), ("4.10.0", True), ("10.0.0", True), ("3.10.0", False)]
+)
+def test_releases_are_compared_as_numbers(number: str, told: bool) -> None:
+    """4.10 is newer than 4.3, and 10.0 newer than both: what came with 4.3 is told to them."""
+    text = server_properties(_wiring(), KafkaVersion(number), 0, Path("/data"))
+    assert ("group.consumer.assignment.interval.ms=0" in text) is told
+
+
+@pytest.mark.computes
+@pytest.mark.rotates(every=4)
+@pytest.mark.parametrize("number", KNOWN)
+def test_brokers_know_every_setting_they_are_given(number: str) -> None:
+    """What Kafka prints of its own settings has all of ours: one that is unknown would be ignored without a word."""
+    command = [find_java(), "-cp", class_path(number), "kafka.server.KafkaConfig"]
+    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    known = set(re.findall(r'id="(?:brokerconfigs_)?([a-z][\w.]+)"', page))
+    text = server_properties(_wiring(), KNOWN[number], 0, Path("/data"))
+    given = {line.partition("=")[0] for line in text.splitlines()}
+    assert (len(known) > 200, given - known) == (True, set())
 
 
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])

@@ -9,17 +9,17 @@ import pytest
 
 from kafka_trial.cluster.versions import KNOWN, parse_release
 from kafka_trial.errors import InputError
-from kafka_trial.upgrade.avoid import open_flaws
+from kafka_trial.upgrade.avoid import flaws_of, open_flaws
 from kafka_trial.upgrade.feature_levels import metadata_versions
-from kafka_trial.upgrade.paths import RULES, ClusterFacts, Move, refusals, require_path
+from kafka_trial.upgrade.paths import RULES, ClusterState, Move, refusals, require_path
 
 OLD, NEW = "3.9.2", "4.3.1"
 LEVEL = {one.name: one.level for one in metadata_versions().values()}
 
 
 def move(before: str, after: str, *, cluster: Mapping[str, Any] | None = None, **more: Any) -> Move:
-    """Returns a move; `cluster` are facts of the cluster."""
-    return Move(parse_release(before), parse_release(after), ClusterFacts(**(cluster or {})), **more)
+    """Returns a move; `cluster` is what is known of the cluster."""
+    return Move(parse_release(before), parse_release(after), ClusterState(**(cluster or {})), **more)
 
 
 def rules(asked: Move) -> list[str]:
@@ -28,7 +28,7 @@ def rules(asked: Move) -> list[str]:
 
 
 def at(**levels: int | str) -> dict[str, Any]:
-    """Returns facts of a cluster with finalised levels; `metadata` by its name, `group` for group.version."""
+    """Returns what is known of a cluster with finalised levels; `metadata` by its name, `group` for group.version."""
     found = {f"{name}.version": LEVEL[level] if isinstance(level, str) else level for name, level in levels.items()}
     return {"finalised": found}
 
@@ -47,8 +47,12 @@ EDGES: list[tuple[str, Move, Move]] = [  # a rule, what it refuses, what it allo
     ("direction", back("4.2.2", NEW), back(NEW, "4.2.2")),
     ("direction", move("4.10.0", "4.9.1", protocols=frozenset()), move("4.9.1", "4.10.0")),
     ("zookeeper", move(OLD, "4.0.2", cluster={"zookeeper": True}), move(OLD, "4.0.2")),
-    ("zookeeper", move("3.7.2", "4.0.2", cluster={"zookeeper": True}), move("3.7.2", OLD, cluster={"zookeeper": True})),
-    ("kraft-3.3", move("3.2.3", "4.0.2"), move("3.3.0", "4.0.2")),
+    (
+        "zookeeper",
+        move("3.7.2", "4.0.0", cluster={"zookeeper": True}),
+        move("3.7.2", "3.9.99", cluster={"zookeeper": True}),
+    ),
+    ("kraft-3.3", move("3.2.99", "4.0.2"), move("3.3.0", "4.0.2")),
     ("kraft-3.3", move("3.2.3", "4.4.0"), move("3.2.3", OLD)),
     ("feature-levels", move(OLD, NEW, cluster=at(metadata="3.3-IV2")), move(OLD, NEW, cluster=at(metadata="3.3-IV3"))),
     (
@@ -89,7 +93,7 @@ EDGES: list[tuple[str, Move, Move]] = [  # a rule, what it refuses, what it allo
     (
         "formatted-by",
         back("4.4.0", NEW, cluster={"formatted_by": parse_release("4.4.0")}),
-        back("4.4.0", "4.2.2", cluster={"formatted_by": parse_release("4.3.1")}),
+        back("4.4.0", "4.2.2", cluster={"formatted_by": parse_release("4.3.99")}),
     ),
     (
         "formatted-by",
@@ -98,10 +102,10 @@ EDGES: list[tuple[str, Move, Move]] = [  # a rule, what it refuses, what it allo
     ),
     (
         "dynamic-voters",
-        move(OLD, "4.0.2", cluster=STATIC, voters_after="dynamic"),
+        move(OLD, "4.0.99", cluster=STATIC, voters_after="dynamic"),
         move(OLD, "4.1.1", cluster=STATIC, voters_after="dynamic"),
     ),
-    ("dynamic-voters", move("3.8.1", "4.1.2", cluster=DYNAMIC), move("3.9.0", "4.1.2", cluster=DYNAMIC)),
+    ("dynamic-voters", move("3.8.99", "4.1.2", cluster=DYNAMIC), move("3.9.0", "4.1.2", cluster=DYNAMIC)),
     (
         "dynamic-voters",
         move("4.1.2", NEW, cluster=DYNAMIC, voters_after="static"),
@@ -142,6 +146,30 @@ def test_every_rule_has_an_edge_and_says_where_it_comes_from() -> None:
     assert {rule for rule, _, _ in EDGES} == RULES.keys()
     documented = {name for name, (source, rule) in RULES.items() if source and "Refused: " in (rule.__doc__ or "")}
     assert documented == RULES.keys()
+
+
+@pytest.mark.parametrize(
+    ("after", "issues"),
+    [
+        ("3.5.1", ["KAFKA-15353"]),
+        ("4.0.0", ["KAFKA-19444", "KAFKA-19546"]),
+        ("4.0.1", ["KAFKA-19546"]),
+        ("4.0.2", []),
+        ("4.1.0", ["KAFKA-19546"]),
+        ("4.1.1", []),
+        ("4.2.0", ["KAFKA-20254", "KAFKA-20322", "KAFKA-20505"]),
+        ("4.2.1", []),
+    ],
+)
+def test_each_flaw_ends_with_the_patch_that_mends_it(after: str, issues: list[str]) -> None:
+    """Line by line, for a move from an older version."""
+    found = flaws_of(parse_release("3.4.1"), parse_release(after))
+    assert [flaw.issue for flaw, mended in found if mended > parse_release(after)] == issues
+
+
+def test_static_voters_may_become_dynamic_from_4_1_on() -> None:
+    """With the first release of that line, to be avoided as it is."""
+    assert rules(move(OLD, "4.1.0", cluster=STATIC, voters_after="dynamic")) == ["avoid"]
 
 
 def test_all_moves_up_between_known_versions_are_allowed() -> None:

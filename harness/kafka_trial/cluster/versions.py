@@ -35,6 +35,7 @@ class Release(NamedTuple):
 
 LOG4J2: Final = Release(4, 0)  # KIP-653
 CONSUMER_PROTOCOL: Final = Release(4, 0)  # KIP-848: generally available, on by default
+KRAFT_ONLY: Final = Release(4, 0)  # KIP-833
 ASSIGNMENT_INTERVALS: Final = Release(4, 3)  # KIP-1263: brokers wait a second for more members by default
 
 
@@ -56,6 +57,11 @@ class KafkaVersion:
     def consumer_protocol(self) -> bool:
         """KIP-848, `group.protocol=consumer`, without a preview being turned on."""
         return self.release >= CONSUMER_PROTOCOL
+
+    @property
+    def kraft_only(self) -> bool:
+        """Without ZooKeeper, and what was set for its sake: `controlled.shutdown.retry.backoff.ms` is unknown."""
+        return self.release >= KRAFT_ONLY
 
     @property
     def assignment_intervals(self) -> bool:
@@ -80,7 +86,8 @@ def find_version(number: str, *, where: str = "--kafka") -> str:
         InputError: it is not; the message lists those there are.
     """
     if number not in KNOWN:
-        near = did_you_mean(number, KNOWN)
+        line = number.rpartition(".")[0]
+        near = did_you_mean(number, [known for known in KNOWN if known.startswith(f"{line}.")] or KNOWN)
         raise InputError(where, f"unknown Kafka version {number!r}.{near} Valid: {', '.join(KNOWN)}")
     return number
 

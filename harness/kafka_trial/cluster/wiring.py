@@ -192,13 +192,11 @@ def _timing(version: KafkaVersion) -> Mapping[str, str]:
         "log.retention.check.interval.ms": "1000",
         "log.segment.delete.delay.ms": "1000",  # a minute by default: deleted topics of warm clusters filled disks
         "log.cleaner.backoff.ms": "500",
-        "controlled.shutdown.retry.backoff.ms": "200",
     }
-    if not version.consumer_protocol:
-        return shared
-    return (
-        shared
-        | {
+    if not version.kraft_only:
+        shared["controlled.shutdown.retry.backoff.ms"] = "200"
+    if version.consumer_protocol:
+        shared |= {
             "group.consumer.min.session.timeout.ms": "1000",
             "group.consumer.session.timeout.ms": str(round(CONSUMER_SESSION_TIMEOUT_S * 1000)),
             "group.consumer.min.heartbeat.interval.ms": "100",
@@ -207,12 +205,9 @@ def _timing(version: KafkaVersion) -> Mapping[str, str]:
             "group.consumer.heartbeat.interval.ms": "1000",
             "group.consumer.migration.policy": "bidirectional",
         }
-        | (
-            {"group.consumer.assignment.interval.ms": "0", "group.consumer.min.assignment.interval.ms": "0"}
-            if version.assignment_intervals
-            else {}
-        )
-    )
+    if version.assignment_intervals:
+        shared |= {"group.consumer.assignment.interval.ms": "0", "group.consumer.min.assignment.interval.ms": "0"}
+    return shared
 
 
 def _sizes(brokers: int) -> Mapping[str, str]:

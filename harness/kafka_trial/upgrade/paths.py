@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from kafka_trial.cluster.versions import Release
+from kafka_trial.cluster.versions import KRAFT_ONLY, Release
 from kafka_trial.errors import InputError
 from kafka_trial.upgrade.avoid import flaws_of
 from kafka_trial.upgrade.feature_levels import KRAFT, level_name, supported
 from kafka_trial.upgrade.way_back import lowering, may_be_lowered
 
 Voters = Literal["static", "dynamic"]
-FIRST_KRAFT_ONLY: Final = Release(4, 0)
 OLDEST_BEFORE_4: Final = Release(3, 3)
 LAST_WITH_ZOOKEEPER: Final = Release(3, 9)
 DYNAMIC_VOTERS: Final = Release(3, 9)  # KIP-853
@@ -34,7 +33,7 @@ PROTOCOLS: Final = {
 
 
 @dataclass(frozen=True)
-class ClusterFacts:
+class ClusterState:
     """What is known of a cluster before it is moved.
 
     `finalised`: the level of each feature, None where nobody has asked; a feature that is not among them is at 0.
@@ -60,7 +59,7 @@ class Move:
 
     before: Release
     after: Release
-    cluster: ClusterFacts = field(default_factory=ClusterFacts)
+    cluster: ClusterState = field(default_factory=ClusterState)
     way_back: bool = False
     replaced: Literal["nothing", "brokers", "voters"] = "nothing"
     voters_after: Voters | None = None
@@ -135,7 +134,7 @@ def _direction(move: Move) -> Found:
 @_rule("zookeeper", "KIP-833, KIP-866; Kafka 4.0 documentation, Upgrading to 4.0")
 def _zookeeper(move: Move) -> Found:
     """Refused: with ZooKeeper to 4.0.0. Allowed: with ZooKeeper to 3.9.2, and to 4.0.0 with KRaft."""
-    if move.cluster.zookeeper and move.after >= FIRST_KRAFT_ONLY:
+    if move.cluster.zookeeper and move.after >= KRAFT_ONLY:
         remedy = f"On {LAST_WITH_ZOOKEEPER.line} migrate it from ZooKeeper to KRaft and end the migration, then move on"
         yield f"the cluster uses ZooKeeper, and {move.after} has none", remedy
 
@@ -143,7 +142,7 @@ def _zookeeper(move: Move) -> Found:
 @_rule("kraft-3.3", "Kafka 4.0 documentation, Upgrading to 4.0 from any version 3.3.x through 3.9.x")
 def _kraft_3_3(move: Move) -> Found:
     """Refused: 3.2.3 to 4.0.2. Allowed: 3.3.0 to 4.0.2, and 3.2.3 to 3.9.2."""
-    if move.before < OLDEST_BEFORE_4 and move.after >= FIRST_KRAFT_ONLY:
+    if move.before < OLDEST_BEFORE_4 and move.after >= KRAFT_ONLY:
         yield (
             f"{move.after} is reached from KRaft clusters of {OLDEST_BEFORE_4.line} and newer, not from {move.before}",
             f"Move to {LAST_WITH_ZOOKEEPER.line} first, and finalise its metadata.version",
