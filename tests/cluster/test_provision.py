@@ -11,12 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from kafka_trial.cluster.archive import fill_data_folder, formatted_template
 from kafka_trial.cluster.java import find_java, java_identity
 from kafka_trial.cluster.kafka_jars import jars_folder, kafka_jars, verify
 from kafka_trial.cluster.spark_java import spark_java_home
 from kafka_trial.cluster.toxiproxy import find_go, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder
-from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.process.waiting import wait_until
 
@@ -305,3 +306,30 @@ def _line(process: subprocess.Popen[str]) -> str:
 def _first_to_speak(processes: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
     ready, _, _ = select.select([process.stdout for process in processes], [], [], 10)
     return next(process for process in processes if process.stdout in ready)
+
+
+def test_a_data_folder_gets_all_that_was_formatted(tmp_path: Path) -> None:
+    """From 4.4 on a checkpoint in a folder of its own, which only its owner may read; not what it was formatted with."""
+    template, data = tmp_path / "template", tmp_path / "data"
+    checkpoint = Path("__cluster_metadata-0", "00000000000000000000-0000000000.checkpoint")
+    (template / checkpoint).parent.mkdir(parents=True)
+    (template / checkpoint).write_text("records")
+    (template / checkpoint).chmod(0o400)
+    (template / "meta.properties").write_text("version=1\n")
+    (template / "format.properties").write_text("node.id=0\n")
+    data.mkdir()
+    fill_data_folder(template, data)
+    assert sorted(file.relative_to(data) for file in data.rglob("*") if file.is_file()) == [
+        checkpoint,
+        Path("meta.properties"),
+    ]
+
+
+@pytest.mark.cluster
+@pytest.mark.rotates(every=4)
+@pytest.mark.parametrize("version", KNOWN)
+def test_a_folder_formatted_by_any_version_bears_what_a_cluster_begins_with(version: str) -> None:
+    """Its properties, and one checkpoint with the first records of the metadata."""
+    template = formatted_template(version)
+    assert (template / "meta.properties").read_text().startswith("#")
+    assert len(list(template.rglob("*.checkpoint"))) == 1
