@@ -309,7 +309,7 @@ def _first_to_speak(processes: list[subprocess.Popen[str]]) -> subprocess.Popen[
 
 
 def test_a_data_folder_gets_all_that_was_formatted(tmp_path: Path) -> None:
-    """From 4.4 on a checkpoint in a folder of its own, which only its owner may read; not what it was formatted with."""
+    """From 4.4 on a checkpoint in a folder of its own, which only its owner may read; not how it was formatted."""
     template, data = tmp_path / "template", tmp_path / "data"
     checkpoint = Path("__cluster_metadata-0", "00000000000000000000-0000000000.checkpoint")
     (template / checkpoint).parent.mkdir(parents=True)
