@@ -65,14 +65,17 @@ def test_what_is_no_version_is_refused(number: str) -> None:
 @pytest.mark.parametrize(
     ("number", "differs"),
     [
-        ("3.99.0", (False, False, False, False)),
-        ("4.0.0", (True, True, True, False)),
-        ("4.2.9", (True, True, True, False)),
-        ("4.3.0", (True, True, True, True)),
-        ("4.10.0", (True, True, True, True)),
+        ("3.8.9", (False, False, False, False, False)),
+        ("3.9.0", (True, False, False, False, False)),
+        ("3.99.0", (True, False, False, False, False)),
+        ("4.0.0", (True, True, True, True, False)),
+        ("4.2.9", (True, True, True, True, False)),
+        ("4.3.0", (True, True, True, True, True)),
+        ("4.10.0", (True, True, True, True, True)),
     ],
 )
 def test_what_differs_begins_with_a_release(number: str, differs: tuple[bool, ...]) -> None:
-    """log4j2, KRaft alone and KIP-848 with 4.0, assignment intervals with 4.3."""
+    """Advertised controllers with 3.9; log4j2, KRaft alone and KIP-848 with 4.0; assignment intervals with 4.3."""
     one = KafkaVersion(number)
-    assert (one.log4j2, one.kraft_only, one.consumer_protocol, one.assignment_intervals) == differs
+    own = one.log4j2, one.kraft_only, one.consumer_protocol, one.assignment_intervals
+    assert (one.advertised_controllers, *own) == differs

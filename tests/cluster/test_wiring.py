@@ -61,6 +61,13 @@ def test_an_older_version_is_not_told_what_it_does_not_know() -> None:
         assert "share." not in old
 
 
+def test_a_controller_is_advertised_where_that_may_be() -> None:
+    """A combined node of 3.8 or older refuses to start with its controller's listener among those for clients."""
+    texts = [server_properties(_wiring(), KNOWN[number], 0, Path("/data")) for number in ("3.7.2", "3.9.2")]
+    told = [next(line for line in text.splitlines() if line.startswith("advertised.listeners=")) for text in texts]
+    assert ["CONTROLLER://" in line for line in told] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("number", "told"), [("4.2.99", False), ("4.3.0", True), ("4.10.0", True), ("10.0.0", True), ("3.10.0", False)]
 )
@@ -90,6 +97,20 @@ def test_the_request_log_drops_only_traffic_of_ours(version: str, tmp_path: Path
     assert str(tmp_path / "logging.xml") in flag
     assert "OBSERVER" in text
     assert "LANE" not in text
+
+
+@pytest.mark.computes
+@pytest.mark.rotates(every=4)
+@pytest.mark.parametrize("number", KNOWN)
+def test_a_node_of_each_version_takes_its_settings(number: str, tmp_path: Path) -> None:
+    """It refuses none, alone or together: what it misses is a formatted data folder."""
+    flag, logging = logging_config(KNOWN[number], tmp_path)
+    (tmp_path / "logging.xml").write_text(logging)
+    properties = tmp_path / "server.properties"
+    properties.write_text(server_properties(_wiring(), KNOWN[number], 0, tmp_path / "data"))
+    command = [find_java(), flag, "-cp", class_path(number), "kafka.Kafka", properties]
+    subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert "No readable meta.properties files found" in (tmp_path / "server.log").read_text()
 
 
 def _wiring() -> Wiring:

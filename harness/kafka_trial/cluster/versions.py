@@ -33,6 +33,7 @@ class Release(NamedTuple):
         return f"{self.line}.{self.patch}"
 
 
+ADVERTISED_CONTROLLERS: Final = Release(3, 9)  # KIP-853: before, a combined node that advertises them does not start
 LOG4J2: Final = Release(4, 0)  # KIP-653
 CONSUMER_PROTOCOL: Final = Release(4, 0)  # KIP-848: generally available, on by default
 KRAFT_ONLY: Final = Release(4, 0)  # KIP-833
@@ -48,6 +49,11 @@ class KafkaVersion:
     @property
     def release(self) -> Release:
         return parse_release(self.number)
+
+    @property
+    def advertised_controllers(self) -> bool:
+        """Whether controllers' listeners may stand in `advertised.listeners`."""
+        return self.release >= ADVERTISED_CONTROLLERS
 
     @property
     def log4j2(self) -> bool:

@@ -138,7 +138,7 @@ def server_settings(wiring: Wiring, version: KafkaVersion, broker: int, data: Pa
             f"{node}@b{node}:{wiring.controller_port(node)}" for node in range(wiring.brokers)
         ),
         "log.dirs": str(data),
-        **_listeners(wiring, broker),
+        **_listeners(wiring, version, broker),
         **_timing(version),
         **_sizes(wiring.brokers),
     }
@@ -156,20 +156,19 @@ def logging_config(version: KafkaVersion, folder: Path) -> tuple[str, str]:
     return f"-Dlog4j.configuration=file:{folder / 'logging.xml'}", _reload4j(folder)
 
 
-def _listeners(wiring: Wiring, broker: int) -> Mapping[str, str]:
+def _listeners(wiring: Wiring, version: KafkaVersion, broker: int) -> Mapping[str, str]:
     lanes = range(wiring.lanes)
     names = [f"LANE{lane}" for lane in lanes]
     bound = [f"LANE{lane}://127.0.0.1:{wiring.server_port(broker, lane)}" for lane in lanes]
     told = [f"LANE{lane}://{wiring.host}:{wiring.proxy_port(broker, lane)}" for lane in lanes]
     observer = f"OBSERVER://{wiring.host}:{wiring.observer_port(broker)}"
     internal, controller = wiring.internal_port(broker), wiring.controller_port(broker)
+    of_controller = [f"CONTROLLER://b{broker}:{controller}"] if version.advertised_controllers else []
     return {
         "listeners": ",".join(
             [f"CONTROLLER://127.0.0.1:{controller}", f"INTERNAL://127.0.0.1:{internal}", observer, *bound]
         ),
-        "advertised.listeners": ",".join(
-            [f"CONTROLLER://b{broker}:{controller}", f"INTERNAL://b{broker}:{internal}", observer, *told]
-        ),
+        "advertised.listeners": ",".join([*of_controller, f"INTERNAL://b{broker}:{internal}", observer, *told]),
         "listener.security.protocol.map": ",".join(
             f"{name}:PLAINTEXT" for name in ["CONTROLLER", "INTERNAL", "OBSERVER", *names]
         ),

@@ -4,7 +4,9 @@ Before a level is finalised that the old version does not support, brokers simpl
 has to be lowered first. metadata.version can be lowered only while no level between changes the metadata's records
 (`MetadataVersion.checkIfMetadataChanged`; forcing it is not implemented, KAFKA-13896); kraft.version never; others can.
 And a node that replays a level from the metadata log which it does not support refuses to work, even when that was
-lowered later (`FeatureControlManager.replay`): it has to start from a snapshot that was taken after.
+lowered later (`FeatureControlManager.replay`): it has to start from a snapshot that was taken after. Tried in November
+2026: a node of 4.0.2 died at its start ("Error loading metadata log record") after one of 4.2.2 had raised its cluster
+to 4.2-IV1 and lowered it to 4.0-IV3; with a newer snapshot it came up.
 """
 
 from __future__ import annotations
