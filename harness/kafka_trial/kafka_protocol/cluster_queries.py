@@ -19,6 +19,7 @@ LATEST: Final = -1
 METADATA_TOPIC: Final = "__cluster_metadata"
 _TOPIC: Final = 2
 _BROKER: Final = 4
+DEFAULT_SOURCE: Final = 5  # ConfigSource.DEFAULT_CONFIG: nobody has set it
 _NO_TOPIC_ID_BYTES: Final = bytes(16)
 
 
@@ -49,6 +50,20 @@ class Metadata:
     brokers: Mapping[int, Address]
     topics: Mapping[str, Topic]
     refused: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A setting as a broker describes it; `source` is Kafka's number of where its value comes from."""
+
+    name: str
+    value: str | None
+    source: int
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has set it: not for the topic, not for this broker, not for all of them."""
+        return self.source == DEFAULT_SOURCE
 
 
 def metadata(connection: Connection, topics: Sequence[str] | None) -> Metadata:
@@ -101,9 +116,23 @@ def broker_configs(connection: Connection, broker: int, names: Sequence[str]) ->
     return _described(connection, _BROKER, str(broker), names)
 
 
+def all_topic_configs(connection: Connection, topic: str) -> tuple[Config, ...]:
+    """Returns all configs of a topic, those of its own and those that it has from brokers (DescribeConfigs v1)."""
+    return _asked_configs(connection, _TOPIC, topic, None)
+
+
+def all_broker_configs(connection: Connection, broker: int) -> tuple[Config, ...]:
+    """Returns all configs of the broker that is asked, by its id (DescribeConfigs v1)."""
+    return _asked_configs(connection, _BROKER, str(broker), None)
+
+
 def _described(connection: Connection, kind: int, name: str, names: Sequence[str]) -> dict[str, str | None]:
-    body = struct.pack(">ib", 1, kind) + plain(name) + struct.pack(">i", len(names))
-    body += b"".join(plain(config) for config in names) + b"\0"
+    return {config.name: config.value for config in _asked_configs(connection, kind, name, names)}
+
+
+def _asked_configs(connection: Connection, kind: int, name: str, names: Sequence[str] | None) -> tuple[Config, ...]:
+    body = struct.pack(">ib", 1, kind) + plain(name) + struct.pack(">i", -1 if names is None else len(names))
+    body += b"".join(plain(config) for config in names or ()) + b"\0"
     return connection.ask((32, 1), body, _configs)
 
 
@@ -187,26 +216,27 @@ def _quorum(reader: Reader) -> tuple[int, int, int]:
     return code, leader, epoch
 
 
-def _configs(reader: Reader) -> dict[str, str | None]:
+def _configs(reader: Reader) -> tuple[Config, ...]:
     reader.int32()  # throttle time
     code, message, configs = reader.array(lambda: _described_configs(reader))[0]
     refuse("configs", code, message)
-    return dict(configs)
+    return configs
 
 
-def _described_configs(reader: Reader) -> tuple[int, str | None, tuple[tuple[str, str | None], ...]]:
+def _described_configs(reader: Reader) -> tuple[int, str | None, tuple[Config, ...]]:
     code, message = reader.int16(), reader.nullable_string()
     reader.int8()  # resource type
     reader.string()  # resource
     return code, message, reader.array(lambda: _config(reader))
 
 
-def _config(reader: Reader) -> tuple[str, str | None]:
-    config = reader.string(), reader.nullable_string()
-    for _ in ("read-only", "source", "sensitive"):
-        reader.int8()
+def _config(reader: Reader) -> Config:
+    name, value = reader.string(), reader.nullable_string()
+    reader.int8()  # read-only
+    source = reader.int8()
+    reader.int8()  # sensitive
     reader.array(lambda: (reader.string(), reader.nullable_string(), reader.int8()))
-    return config
+    return Config(name, value, source)
 
 
 def refuse(what: str, code: int, message: str | None = None) -> None:

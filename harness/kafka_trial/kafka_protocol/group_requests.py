@@ -51,6 +51,26 @@ def group_state(connection: Connection, group: str) -> GroupState:
         return state  # it is none, or this broker knows no such groups
 
 
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group in a broker's list; `kind` (classic, consumer, share, streams) where the broker tells it."""
+
+    name: str
+    protocol_type: str
+    state: str
+    kind: str | None = None
+
+
+def listed_groups(connection: Connection, *, version: int) -> tuple[ListedGroup, ...]:
+    """Returns the groups that a broker coordinates (ListGroups v4, or v5 with the kind of each: KIP-848).
+
+    Raises:
+        NoAnswerError: no answer, or a refusal.
+    """
+    body = compact_count(0) * (2 if version >= 5 else 1) + b"\0"
+    return connection.ask((16, version), body, lambda reader: _listed(reader, version=version), flexible=True)
+
+
 def coordinator(connection: Connection, group: str) -> int:
     """Returns the broker that coordinates `group` (FindCoordinator v2).
 
@@ -147,3 +167,16 @@ def _consumer_member(reader: Reader) -> GroupMember:
 def _skip_assignment(reader: Reader) -> None:
     reader.array(lambda: (reader.uuid(), reader.string(), reader.array(reader.int32), reader.tags()))
     reader.tags()
+
+
+def _listed(reader: Reader, *, version: int) -> tuple[ListedGroup, ...]:
+    reader.int32()  # throttle time
+    refuse("groups", reader.int16())
+    return reader.array(lambda: _listed_group(reader, version=version))
+
+
+def _listed_group(reader: Reader, *, version: int) -> ListedGroup:
+    name, protocol_type, state = reader.string(), reader.string(), reader.string()
+    kind = reader.string().lower() if version >= 5 else None
+    reader.tags()
+    return ListedGroup(name, protocol_type, state, kind)
