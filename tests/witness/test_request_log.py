@@ -63,8 +63,9 @@ class Log:
     def read(self) -> list[tuple[Any, ...]]:
         while self.witness.step():
             pass
-        lines = self._recorder.path.read_bytes().splitlines()
-        return [(event.kind, event.details.get("line"), event.details.get("api")) for event in map(from_line, lines)]
+        events = map(from_line, self._recorder.path.read_bytes().splitlines())
+        told = (event for event in events if event.kind != "api_version")  # test_api_versions.py
+        return [(event.kind, event.details.get("line"), event.details.get("api")) for event in told]
 
 
 @contextmanager

@@ -103,6 +103,11 @@ requests-bN         request           api lane? listener connection client_id me
                                        entries; of transactions: transactional_id? producer_id? producer_epoch? (as answered, else as
                                        asked) timeout_ms? state(commit|abort)? own_epoch? (END_TXN, true: the answer carries
                                        the next epoch, so that id and epoch are of one transaction: KIP-890))
+                    api_version       api key version lane? listener connection client_id library? asks? offered_lowest?
+                                      offered_highest? deprecated? line source_wall_ns
+                                      (once for each client, API, version and offer. asks, true: an ApiVersions request of its
+                                       connection was seen before; offered: what this broker last answered for this API;
+                                       deprecated, true: the broker marks the request so)
                     client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
@@ -278,7 +283,7 @@ _WORDS = {
     "member_assignment group_tombstone transaction_marker transaction_open compacted undecodable unreadable",
     "through": "through handed_on undecodable",
     "transactions": "transaction_marker transaction_open record_aborted undecodable",
-    "requests": "request client_named undecodable unreadable",
+    "requests": "request api_version client_named undecodable unreadable",
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence crash_point",
@@ -305,6 +310,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "group_epoch": {"group": str, "epoch": int},
     "member_assignment": {"group": str, "member_id": str},
     "request": {"api": str},
+    "api_version": {"api": str, "version": int},
     "topic": {"topic": str, "partitions": int},
     "through": {"topic": str, "partitions": int},
     "control_read": {"state": str},

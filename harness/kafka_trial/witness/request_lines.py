@@ -28,7 +28,10 @@ class LineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One completed request. `connection` names it uniquely within a broker's life; `lane` None: no lane's listener."""
+    """One completed request. `connection` names it uniquely within a broker's life; `lane` None: no lane's listener.
+
+    `key` is the API's number; `deprecated`: the broker says that a later Kafka removes this version of it (KIP-896).
+    """
 
     source_wall_ns: int
     api: str
@@ -42,6 +45,8 @@ class Line:
     duration_ms: float
     request: Mapping[str, Any]
     response: Mapping[str, Any]
+    key: int = -1
+    deprecated: bool = False
 
 
 def parse_line(raw: bytes) -> Line:
@@ -67,6 +72,8 @@ def parse_line(raw: bytes) -> Line:
             float(logged["totalTimeMs"]),
             logged["request"],
             logged["response"],
+            int(header.get("requestApiKey", -1)),
+            bool(header.get("requestApiVersionDeprecated", False)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LineError(f"expected a line of the request log, seen {raw[:200]!r} ({error!r})") from error

@@ -2,7 +2,8 @@
 
 A process of its own. It follows the `requests.log` of every broker, keeps the lines of the trial's lanes and every
 other line that names one of its groups (an operator's commit, say), and writes one `request` event per request to
-`history/requests-b<n>.jsonl`, fetches and metadata kept thin. A broker that is started again appends to its log.
+`history/requests-b<n>.jsonl`, fetches and metadata kept thin, and one `api_version` event for each version of an API
+that a client is first seen to speak. A broker that is started again appends to its log.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import orjson
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
+from kafka_trial.witness.api_versions import ApiVersionsSeen
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import LINE_START, LineError, parse_line
 from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
@@ -48,6 +50,7 @@ class RequestLog:
         self._path = path
         self._recorder = recorder
         self._requests = requests
+        self._api_versions = ApiVersionsSeen()
         self._wanted = wanted
         self._line = 0
         self._rest = b""
@@ -101,6 +104,8 @@ class RequestLog:
     def _event(self, raw: bytes) -> None:
         try:
             line = parse_line(raw)
+            for fields in self._api_versions.events(line):
+                self._recorder.record("api_version", line=self._line, **fields)
             for fields in self._requests.events(line):
                 self._recorder.record("request", line=self._line, **fields)
         except (LineError, KeyError, TypeError, AttributeError) as error:
