@@ -6,7 +6,6 @@ import pytest
 
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.broker_features import broker_features
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.upgrade.tables import apis

@@ -48,13 +48,19 @@ def write_tables(version: str, jars: Sequence[Path], *, api_versions: Path, defa
 
 
 def with_apis(table: Mapping[str, Any], version: str, now: Mapping[str, tuple[int, Row]]) -> bytes:
-    """Returns the table of API versions as JSON, with the rows of one version in their place."""
+    """Returns the table of API versions as JSON, with the rows of one version in their place.
+
+    An API that was renamed is one line: its key stays, and its name is that of the newest version.
+    """
     known, old = table.get("versions", []), table.get("apis", {})
-    keys = {name: line["key"] for name, line in old.items()} | {name: key for name, (key, _) in now.items()}
-    rows = {name: row for name, (_, row) in now.items()}
-    lines = with_version({name: line["from"] for name, line in old.items()}, known, version, rows)
-    apis = {name: {"key": keys[name], "from": lines[name]} for name in sorted(lines, key=keys.__getitem__)}
-    return as_json({"schema": SCHEMA, "versions": in_order(known, version)}, {"apis": apis}, nested=False)
+    after = in_order(known, version)
+    names = {line["key"]: name for name, line in old.items()}
+    told = {key: name for name, (key, _) in now.items()}
+    names = names | told if version == after[-1] else told | names
+    before = {str(line["key"]): line["from"] for line in old.values()}
+    lines = with_version(before, known, version, {str(key): row for key, row in now.values()})
+    apis = {names[key]: {"key": key, "from": lines[str(key)]} for key in sorted(map(int, lines))}
+    return as_json({"schema": SCHEMA, "versions": after}, {"apis": apis}, nested=False)
 
 
 def with_settings(table: Mapping[str, Any], version: str, now: Mapping[str, Mapping[str, Row]]) -> bytes:
