@@ -25,6 +25,7 @@ from kafka_trial.upgrade.tables import Api, apis, minor, order, versions
 ASKS: Final = "ApiVersions"  # answered whatever its version is: the client asks again in a lower one
 REJECTED, PERHAPS, UNDECIDED, DEPRECATED = "rejected", "may be rejected", "unknown", "deprecated"
 WEIGHTS: Final = (REJECTED, PERHAPS, UNDECIDED, DEPRECATED)
+NAMELESS: Final = "it does not name its library"
 NAMED_MAX: Final = 4  # APIs in one sentence
 
 
@@ -36,7 +37,7 @@ class Client:
     library: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.library or 'it does not name its library'})"
+        return f"{self.name} ({self.library or NAMELESS})"
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,17 @@ class Sighting:
 
 @dataclass(frozen=True)
 class ClientFinding:
-    """What brokers of the other version make of some requests of a client, as a sentence."""
+    """What brokers of the other version make of some requests of a client; `told`: the sentence without subject."""
 
     client: Client
     weight: str
     apis: tuple[str, ...]
-    message: str
+    told: str
+
+    @property
+    def message(self) -> str:
+        """The whole sentence."""
+        return f"{self.client} {self.told}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def judge_clients(
     found = [finding for client in by_client for finding in _of_client(client, by_client[client], to=to, now=now)]
     seen = {client.name for client in by_client}
     found += [
-        ClientFinding(Client(name), UNDECIDED, (), f"unknown: no request of {name} was seen")
+        ClientFinding(Client(name), UNDECIDED, (), "was not seen: what it sends is unknown")
         for name in sorted(set(expected) - seen)
     ]
     return sorted(found, key=lambda finding: (WEIGHTS.index(finding.weight), finding.client.name, finding.message))
@@ -142,7 +148,7 @@ def _of_client(
             by_reason[decided.weight, decided.because].append(decided)
     for (weight, because), parts in by_reason.items():
         requests = _listed([f"{part.api} v{part.version}" for part in parts])
-        yield ClientFinding(client, weight, tuple(part.api for part in parts), f"{client} sends {requests}, {because}")
+        yield ClientFinding(client, weight, tuple(part.api for part in parts), f"sends {requests}, {because}")
 
 
 def _decide(api: str, seen: Sequence[Sighting], *, to: str, now: str | None) -> _Decided | None:
