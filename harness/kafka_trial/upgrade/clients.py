@@ -31,13 +31,16 @@ NAMED_MAX: Final = 4  # APIs in one sentence
 
 @dataclass(frozen=True)
 class Client:
-    """Who sent a request: a member's name or a client id with its address, and the library where it tells itself."""
+    """Who sent a request: a member's name or a client id with its address, and the library where it tells itself.
+
+    `library` None: its requests do not tell; empty: nothing of it was seen.
+    """
 
     name: str
     library: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.library or NAMELESS})"
+        return self.name if self.library == "" else f"{self.name} ({self.library or NAMELESS})"
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def judge_clients(
     found = [finding for client in by_client for finding in _of_client(client, by_client[client], to=to, now=now)]
     seen = {client.name for client in by_client}
     found += [
-        ClientFinding(Client(name), UNDECIDED, (), "was not seen: what it sends is unknown")
+        ClientFinding(Client(name, ""), UNDECIDED, (), "was not seen: what it sends is unknown")
         for name in sorted(set(expected) - seen)
     ]
     return sorted(found, key=lambda finding: (WEIGHTS.index(finding.weight), finding.client.name, finding.message))
