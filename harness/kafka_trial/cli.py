@@ -37,7 +37,8 @@ EXAMPLES = {
     "cuts": "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts",
     "certify": "kafka-trial certify --consumer consumer.toml --out certificate",
     "verify": "kafka-trial verify certificate/certificate.json",
-    "preflight": "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1",
+    "preflight": "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1\n"
+    "         kafka-trial preflight --to 4.4.0 --bootstrap broker1:9092 --request-log broker-logs",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
     "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
@@ -493,6 +494,19 @@ def _preflight(parsers: _Subparsers) -> None:
     cluster.add_argument(
         "--command-config", metavar="FILE", help="a client's properties file, as for `audit`: TLS, SASL"
     )
+    upgrade = parser.add_argument_group("before an upgrade: what it means for clients, features and settings")
+    upgrade.add_argument("--to", metavar="VERSION", help="the Kafka version that brokers are to have")
+    upgrade.add_argument(
+        "--from", dest="from_version", metavar="VERSION", help="what they have (default: as they answer)"
+    )
+    upgrade.add_argument(
+        "--request-log",
+        nargs="+",
+        action="extend",
+        metavar="FOLDER",
+        help="their request logs, for what clients send; or one file",
+    )
+    upgrade.add_argument("--consumer", metavar="FILE", help="a consumer.toml, for what it says of itself")
 
 
 def _load_option(parser: argparse.ArgumentParser) -> None:

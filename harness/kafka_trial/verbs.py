@@ -22,6 +22,7 @@ from kafka_trial.trial.console import Console
 
 if TYPE_CHECKING:
     from kafka_trial.history.store import RunFolder
+    from kafka_trial.kafka_protocol.security import Security
 
 Rows = list[dict[str, str]]
 
@@ -292,7 +293,49 @@ def audit(options: Namespace) -> int:
 
 
 def preflight(options: Namespace) -> int:
-    """`preflight`: whether a configuration carries these records at all; 0 it does, 1 it does not."""
+    """`preflight`: whether a configuration carries these records at all; 0 it does, 1 it does not.
+
+    With `--to`: what an upgrade of the brokers would mean.
+    """
+    from kafka_trial.upgrade.request import is_upgrade
+
+    if is_upgrade(vars(options)):
+        return _outlook(options)
+    return _records_fit(options)
+
+
+def _outlook(options: Namespace) -> int:
+    from kafka_trial.consumers.spec_toml import spec_from_toml
+    from kafka_trial.kafka_protocol.connection import Brokers
+    from kafka_trial.upgrade.live import ask_cluster, version_now
+    from kafka_trial.upgrade.outlook import as_json, as_text, consumer_plan, make_outlook
+    from kafka_trial.upgrade.request import upgrade_problems
+    from kafka_trial.upgrade.request_logs import read_request_logs
+
+    if problems := upgrade_problems(vars(options)):
+        raise InputError("preflight --to", problems)
+    spec = spec_from_toml(registry.find_consumer(options.consumer), must_be_set=False) if options.consumer else None
+    logs = read_request_logs([Path(place) for place in options.request_log]) if options.request_log else None
+    cluster, now = None, options.from_version
+    if options.bootstrap:
+        with Brokers(options.bootstrap, answer_within_s=10.0, security=_security(options)) as brokers:
+            cluster = ask_cluster(brokers)
+        now = version_now(cluster, to=options.to, given=now)
+    consumer = None
+    if spec is not None:
+        consumer = consumer_plan(
+            spec.name,
+            protocol=spec.kafka.protocol,
+            transactional=spec.progress.kind == "transaction",
+            command=spec.command,
+            env=spec.env,
+        )
+    outlook = make_outlook(to=options.to, now=now, cluster=cluster, logs=logs, consumer=consumer)
+    print(orjson.dumps(as_json(outlook), option=orjson.OPT_INDENT_2).decode() if options.json else as_text(outlook))
+    return outlook.exit_status
+
+
+def _records_fit(options: Namespace) -> int:
     from kafka_trial.preflight.answer import answer, as_json, as_text, exit_status
     from kafka_trial.preflight.plan import make_plans, read_plan_toml
     from kafka_trial.preflight.words import unused_settings, words_of
@@ -323,11 +366,17 @@ def _client_config(option: str, file: Path) -> dict[str, str]:
         raise InputError(f"{option} {file}", f"is no properties file: {error}") from error
 
 
+def _security(options: Namespace) -> Security:
+    """Returns how to get into the cluster: as `--command-config` says, or without anything."""
+    from kafka_trial.audit.command_config import read_command_config
+    from kafka_trial.kafka_protocol.security import UNSECURED
+
+    return read_command_config(Path(options.command_config))[0] if options.command_config else UNSECURED
+
+
 def _over_cluster(options: Namespace, words: dict[str, Any]) -> dict[str, Any]:
     """Returns the words over what the cluster of `--bootstrap` tells, where one is named."""
-    from kafka_trial.audit.command_config import read_command_config
     from kafka_trial.kafka_protocol.connection import Brokers
-    from kafka_trial.kafka_protocol.security import UNSECURED
     from kafka_trial.preflight.live import words_of_cluster
     from kafka_trial.preflight.words import bootstrap_problems, over_cluster
 
@@ -335,8 +384,7 @@ def _over_cluster(options: Namespace, words: dict[str, Any]) -> dict[str, Any]:
         raise InputError("preflight", problems)
     if not options.bootstrap:
         return words
-    security = read_command_config(Path(options.command_config))[0] if options.command_config else UNSECURED
-    with Brokers(options.bootstrap, answer_within_s=10.0, security=security) as brokers:
+    with Brokers(options.bootstrap, answer_within_s=10.0, security=_security(options)) as brokers:
         found, untold = words_of_cluster(brokers, options.topic, options.group)
     for one in untold:
         print(f"not told by the cluster: {one}", file=sys.stderr)

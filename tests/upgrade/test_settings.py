@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.upgrade.meanings import BEHAVIOURS, EXPLANATIONS
 from kafka_trial.upgrade.settings import behaviours, judge_settings, new_settings, refused
-from kafka_trial.upgrade.tables import ROLES, Setting, changes, settings, versions
+from kafka_trial.upgrade.tables import ROLES, ConfigKey, changes, settings, versions
 
 
 def messages(role: str, given: dict[str, str], *, now: str = "3.9.2", to: str = "4.4.0") -> dict[str, tuple[str, str]]:
@@ -96,7 +96,7 @@ def test_patches_of_one_minor_hardly_differ() -> None:
 )
 def test_only_what_is_certain_is_refused(value: str, type_: str, valid: str, is_refused: bool) -> None:
     """A rule that is not understood refuses nothing."""
-    assert refused(value, Setting(type_, "LOW", "", valid)) is is_refused
+    assert refused(value, ConfigKey(type_, "LOW", "", valid)) is is_refused
 
 
 def test_the_way_back_is_told_too() -> None:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_trial.kafka_protocol.connection import Address, Connection, NoAnswerError
+from kafka_trial.errors import StartError
+from kafka_trial.kafka_protocol.connection import Address, Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.primitives import Reader, error_name
 
 EARLIEST: Final = -2
@@ -19,6 +20,7 @@ LATEST: Final = -1
 METADATA_TOPIC: Final = "__cluster_metadata"
 _TOPIC: Final = 2
 _BROKER: Final = 4
+_GROUP: Final = 32
 DEFAULT_SOURCE: Final = 5  # ConfigSource.DEFAULT_CONFIG: nobody has set it
 _NO_TOPIC_ID_BYTES: Final = bytes(16)
 
@@ -74,6 +76,24 @@ def metadata(connection: Connection, topics: Sequence[str] | None) -> Metadata:
     return connection.ask((3, 10), body, _metadata, flexible=True)
 
 
+def metadata_of_cluster(brokers: Brokers, topics: Sequence[str] | None) -> Metadata:
+    """Returns what any broker tells, and lets all of them be asked by their ids from now on.
+
+    Raises:
+        StartError: nobody answers there.
+    """
+    where = ", ".join(brokers.order)
+    try:
+        found = brokers.anyone(lambda at: metadata(at, topics))
+    except NoAnswerError as error:
+        raise StartError(
+            f"no broker answers at {where}: {error}. Is the address right and reachable from here? A listener with TLS "
+            "or SASL needs --command-config FILE, as Kafka's own tools take it"
+        ) from error
+    brokers.by_id = dict(found.brokers)
+    return found
+
+
 def list_offsets(
     connection: Connection, topic: str, partitions: Sequence[int], *, which: int, committed: bool = False
 ) -> dict[int, int]:
@@ -124,6 +144,11 @@ def all_topic_configs(connection: Connection, topic: str) -> tuple[Config, ...]:
 def all_broker_configs(connection: Connection, broker: int) -> tuple[Config, ...]:
     """Returns all configs of the broker that is asked, by its id (DescribeConfigs v1)."""
     return _asked_configs(connection, _BROKER, str(broker), None)
+
+
+def all_group_configs(connection: Connection, group: str) -> tuple[Config, ...]:
+    """Returns all configs of a group (DescribeConfigs v1); brokers before 3.9 refuse that."""
+    return _asked_configs(connection, _GROUP, group, None)
 
 
 def _described(connection: Connection, kind: int, name: str, names: Sequence[str]) -> dict[str, str | None]:

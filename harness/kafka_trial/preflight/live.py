@@ -47,14 +47,7 @@ def words_of_cluster(brokers: Brokers, topic_name: str, group: str | None = None
 
 def _topic(brokers: Brokers, name: str) -> Topic:
     where = ", ".join(brokers.order)
-    try:
-        found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [name]))
-    except NoAnswerError as error:
-        raise StartError(
-            f"no broker answers at {where}: {error}. Is the address right and reachable from here? A listener with TLS "
-            "or SASL needs --command-config FILE, as Kafka's own tools take it"
-        ) from error
-    brokers.by_id = dict(found.brokers)
+    found = cluster_queries.metadata_of_cluster(brokers, [name])
     if name not in found.topics:
         raise InputError(f"--topic {name}", f"there is no such topic at {where}, or we may not DESCRIBE it")
     return found.topics[name]

@@ -73,10 +73,13 @@ EXPLANATIONS: Final = (
         NOTES_4_0,
     ),
     Explanation(
+        ("broker",), ("group.coordinator.threads",), "the new group coordinator runs on several threads", "KIP-848"
+    ),
+    Explanation(
         ("broker",),
-        ("group.coordinator.threads", "group.coordinator.append.linger.ms"),
-        "the new group coordinator runs on several threads and gathers its writes, which commits wait for",
-        "KIP-848; -1, from 4.2 on: as long as it pays",
+        ("group.coordinator.append.linger.ms",),
+        "a commit waits so long for others that are written with it (-1: as long as that pays)",
+        "KIP-848",
     ),
     Explanation(
         ("broker",),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_trial.upgrade.meanings import BEHAVIOURS, Behaviour, explanation
-from kafka_trial.upgrade.tables import NO_VALUE, Change, Setting, changes, minor, order
+from kafka_trial.upgrade.tables import NO_VALUE, Change, ConfigKey, changes, minor, order
 
 REFUSED, GONE, CHANGES = "refused", "gone", "changes"
 WEIGHTS: Final = (REFUSED, GONE, CHANGES)
@@ -24,7 +24,7 @@ CHOICES: Final = re.compile(r"(\(case insensitive\) )?\[(\w+(?:, \w+)*)\]")
 
 
 @dataclass(frozen=True)
-class SettingFinding:
+class ConfigFinding:
     """What becomes of one setting, as a sentence with its source."""
 
     role: str
@@ -33,7 +33,7 @@ class SettingFinding:
     message: str
 
 
-def judge_settings(role: str, given: Mapping[str, str], *, now: str, to: str) -> list[SettingFinding]:
+def judge_settings(role: str, given: Mapping[str, str], *, now: str, to: str) -> list[ConfigFinding]:
     """Returns what version `to` makes of a role's settings: `given` are those that are set; others have defaults."""
     found = [finding for change in changes(role, now, to) if (finding := _judged(change, given, to=to))]
     return sorted(found, key=lambda finding: (WEIGHTS.index(finding.weight), finding.name))
@@ -52,7 +52,7 @@ def new_settings(role: str, *, now: str, to: str) -> list[str]:
     return [change.name for change in changes(role, now, to) if change.before is None and change.name not in told]
 
 
-def _judged(change: Change, given: Mapping[str, str], *, to: str) -> SettingFinding | None:
+def _judged(change: Change, given: Mapping[str, str], *, to: str) -> ConfigFinding | None:
     value = given.get(change.name)
     if value is None:
         return _by_default(change)
@@ -65,7 +65,7 @@ def _judged(change: Change, given: Mapping[str, str], *, to: str) -> SettingFind
     return None
 
 
-def _by_default(change: Change) -> SettingFinding | None:
+def _by_default(change: Change) -> ConfigFinding | None:
     why = explanation(change.role, change.name)
     if change.after is None:
         return None
@@ -80,13 +80,13 @@ def _by_default(change: Change) -> SettingFinding | None:
     return _finding(change, CHANGES, f"{change.name}: {_shown(change.before)} → {_shown(change.after)}")
 
 
-def _finding(change: Change, weight: str, told: str) -> SettingFinding:
+def _finding(change: Change, weight: str, told: str) -> ConfigFinding:
     why = explanation(change.role, change.name)
     more = UNEXPLAINED if why is None else f"{why.source}: {why.means}"
-    return SettingFinding(change.role, change.name, weight, f"{told} (since {minor(change.since)}; {more})")
+    return ConfigFinding(change.role, change.name, weight, f"{told} (since {minor(change.since)}; {more})")
 
 
-def refused(value: str, setting: Setting) -> bool:
+def refused(value: str, setting: ConfigKey) -> bool:
     """Tells whether a value is certainly none that a setting takes: out of its range, or none of its choices."""
     if (limits := RANGE.fullmatch(setting.valid)) and re.fullmatch(r"-?\d+(\.\d+)?", value):
         least, most = limits[1], limits[2]
@@ -104,5 +104,5 @@ def _same(before: str, after: str) -> bool:
     return before == after or {before, after} == {NO_VALUE, ""}
 
 
-def _shown(setting: Setting) -> str:
+def _shown(setting: ConfigKey) -> str:
     return {NO_VALUE: "none", "": "empty"}.get(setting.default, setting.default)

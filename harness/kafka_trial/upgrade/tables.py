@@ -16,8 +16,6 @@ from typing import Any, Final
 
 import orjson
 
-from kafka_trial.errors import InputError, unknown_name
-
 API_VERSIONS: Final = Path(__file__).with_name("api_versions.json")
 DEFAULTS: Final = Path(__file__).with_name("defaults.json")
 ROLES: Final = ("broker", "topic", "group", "consumer", "producer", "admin")
@@ -50,7 +48,7 @@ class Api:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConfigKey:
     """A public setting of one Kafka version, as its configuration class defines it; `valid` empty: not told."""
 
     type: str
@@ -65,25 +63,14 @@ class Change:
 
     role: str
     name: str
-    before: Setting | None
-    after: Setting | None
+    before: ConfigKey | None
+    after: ConfigKey | None
     since: str
 
 
 def versions() -> tuple[str, ...]:
     """Returns the Kafka versions that both tables know, the oldest first."""
     return tuple(_apis()["versions"])
-
-
-def known(option: str, number: str) -> str:
-    """Returns `number` when the tables know it.
-
-    Raises:
-        InputError: they do not; the message lists those there are.
-    """
-    if number not in versions():
-        raise InputError(option, unknown_name("Kafka version", number, versions()))
-    return number
 
 
 def minor(number: str) -> str:
@@ -110,13 +97,13 @@ def apis(version: str) -> Mapping[str, Api]:
 
 
 @cache
-def settings(version: str, role: str) -> Mapping[str, Setting]:
+def settings(version: str, role: str) -> Mapping[str, ConfigKey]:
     """Returns the public settings of one role in a version."""
     found = {}
     for name, line in _defaults()["settings"][role].items():
         row = standing(line, version, versions())
         if row and row[0] is not None:
-            found[name] = Setting(*row)
+            found[name] = ConfigKey(*row)
     return found
 
 
@@ -148,7 +135,7 @@ def _since(role: str, name: str, before: str, after: str) -> str:
     return told[-1]
 
 
-def _meaning(setting: Setting | None) -> tuple[str, str, str] | None:
+def _meaning(setting: ConfigKey | None) -> tuple[str, str, str] | None:
     """Returns what counts as a change; the map of listeners, a text, is the same in any order."""
     if setting is None:
         return None

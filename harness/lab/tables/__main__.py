@@ -19,7 +19,7 @@ from kafka_trial.errors import PASS
 from kafka_trial.upgrade.tables import API_VERSIONS, DEFAULTS, ROLES
 from lab.repository import exit_status
 from lab.tables.api_messages import api_rows
-from lab.tables.config_classes import setting_rows
+from lab.tables.config_classes import config_rows
 from lab.tables.lines import Row, as_json, in_order, with_version
 
 SCHEMA = 1
@@ -44,7 +44,7 @@ def _write(versions: Sequence[str]) -> int:
 def write_tables(version: str, jars: Sequence[Path], *, api_versions: Path, defaults: Path) -> None:
     """Puts what the jars of a version say into both files; they are made where there are none."""
     api_versions.write_bytes(with_apis(_read(api_versions), version, api_rows(jars)))
-    defaults.write_bytes(with_settings(_read(defaults), version, setting_rows(jars)))
+    defaults.write_bytes(with_settings(_read(defaults), version, config_rows(jars)))
 
 
 def with_apis(table: Mapping[str, Any], version: str, now: Mapping[str, tuple[int, Row]]) -> bytes:

@@ -19,7 +19,7 @@ PROGRAM: Final = Path(__file__).with_name("Defaults.java")
 CHOICES: Final = re.compile(r"\[([^\[\]]*, [^\[\]]*)\]")
 
 
-def setting_rows(jars: Sequence[Path]) -> dict[str, dict[str, Row]]:
+def config_rows(jars: Sequence[Path]) -> dict[str, dict[str, Row]]:
     """Returns the settings of each role by name: type, importance, default, valid values.
 
     Raises:
