@@ -137,6 +137,10 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/preflight/test_preflight_cluster.py",
         '["preflight", "--bootstrap"',
     ),
+    "kafka-trial preflight --to 4.4.0 --bootstrap broker1:9092 --request-log broker-logs --consumer consumer.toml": (
+        "tests/upgrade/test_upgrade_cluster.py",
+        '"--to", "4.4.0"',
+    ),
     "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now": (
         "tests/audit/test_audit_cluster.py",
         "main([*scene.words(",
