@@ -64,7 +64,7 @@ def test_all_apis_of_one_reason_stand_in_one_sentence() -> None:
         Sighting(SARAMA, "OffsetCommit", 2),
         Sighting(SARAMA, "JoinGroup", 1),  # 4.0.0 alone did not serve it
         Sighting(SARAMA, "Metadata", 0),  # a probe of old clients, which KIP-896 keeps
-        Sighting(SARAMA, "ApiVersions", 5, asks=True),  # answered in any case
+        Sighting(SARAMA, "ApiVersions", 5),  # answered in any case
         Sighting(SARAMA, "FetchSnapshot", 0),  # of controllers: no client's
         Sighting(SARAMA, "NoSuchApi", 3),
     ],

@@ -104,6 +104,10 @@ def test_settings_of_a_group_count_where_they_are_set() -> None:
     found = make_outlook(to="3.9.2", now="4.4.0", cluster=now, logs=None, consumer=None)
     (gone,) = [one for one in found.findings if one.weight == "gone" and one.about == "groups"]
     assert gone.message.endswith(": group billing")
+    forth = make_outlook(to="4.4.0", now="4.2.1", cluster=now, logs=None, consumer=None)
+    assert [
+        one.message for one in forth.findings if "assignment.interval.ms" in one.message and one.about == "groups"
+    ] == []
 
 
 def test_a_consumer_is_told_by_its_protocol_and_its_own_settings() -> None:

@@ -26,7 +26,7 @@ def request(
     body = {
         "isForwarded": False,
         "requestHeader": header | {"requestApiKeyName": name} | mark,
-        "request": {"note": 'a "connection":"of the request" and its {braces}'},
+        "request": {"note": "its {braces}", "connection": "of the request"},
         "response": {"errorCode": 0} | more,
         "connection": "10.0.0.1:9092-10.0.0.7:50412-3-1",
         "totalTimeMs": 1.5,

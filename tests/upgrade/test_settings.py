@@ -108,6 +108,25 @@ def test_the_way_back_is_told_too() -> None:
     ] == ("gone", "consumer.session.timeout.ms = 9000 is set, and 3.9.2 has no such setting (since 4.0; unexplained)")
 
 
+def test_a_change_is_dated_by_the_last_version_that_brought_one() -> None:
+    """The protocols came one after the other: consumer with 4.0, streams with 4.1."""
+    assert (
+        "classic → classic,consumer,streams (since 4.1; "
+        in messages("broker", {})["group.coordinator.rebalance.protocols"][1]
+    )
+    assert (
+        "classic → classic,consumer (since 4.0; "
+        in messages("broker", {}, to="4.0.2")["group.coordinator.rebalance.protocols"][1]
+    )
+
+
+def test_another_order_of_a_map_is_no_change() -> None:
+    """3.7 and 3.9 print the map of listeners in different orders."""
+    old, new = (settings(version, "broker")["listener.security.protocol.map"] for version in ("3.7.2", "3.9.2"))
+    assert old.default != new.default
+    assert "listener.security.protocol.map" not in messages("broker", {}, now="3.7.2", to="3.9.2")
+
+
 def test_behaviours_are_those_between_the_two() -> None:
     """By minor version, both ways; of those whom they concern."""
     found = [one.since for one in behaviours(now="4.2.1", to="4.4.0", whom=["consumer"])]
