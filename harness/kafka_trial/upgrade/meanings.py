@@ -157,7 +157,7 @@ EXPLANATIONS: Final = (
             "listeners",
             "advertised.listeners",
         ),
-        "lists are checked: an empty one, or an entry that stands twice, may be refused",
+        "lists are checked: an empty one may be refused, an entry that stands twice counts once",
         "KIP-1161",
     ),
     Explanation(("producer",), ("linger.ms",), "a record waits up to 5 ms for others of its batch", "KIP-1030"),
