@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafka_trial.history.event import Event
+from kafka_trial.history.recorder import Recorder
 from kafka_trial.upgrade.clients import (
     DEPRECATED,
     PERHAPS,
@@ -15,6 +18,7 @@ from kafka_trial.upgrade.clients import (
     api_named,
     judge_clients,
     sightings_of_history,
+    sightings_of_run,
 )
 
 SARAMA = Client("m1", "sarama 1.38.1")
@@ -149,6 +153,27 @@ def test_a_history_says_who_sent_what() -> None:
         Sighting(SARAMA, "OffsetCommit", 1, offered=9),
         Sighting(Client("admin-1"), "ListConfigResources", 0, asks=True),
     ]
+
+
+def test_a_run_says_the_same_from_its_files(tmp_path: Path) -> None:
+    """A line that is being written is left out; so is all that says something else."""
+    commit = {
+        "api": "OFFSET_COMMIT",
+        "key": 8,
+        "version": 1,
+        "offered_highest": 9,
+        "lane": 4,
+        "library": "sarama 1.38.1",
+    }
+    with Recorder(tmp_path, "requests-b0") as requests, Recorder(tmp_path, "consumer-m1-0") as member:
+        member.record("started", member="m1", incarnation=0, lane=4, pid=7)
+        member.record("delivered", member="m1", topic="t", partition=0, offset=3)
+        requests.record("api_version", **commit)
+        requests.record("request", api="FETCH", lane=4)
+    with requests.path.open("ab") as torn:
+        torn.write(b'{"schema":1,"kind":"api_version","api":"FE')
+    assert sightings_of_run(tmp_path) == [Sighting(SARAMA, "OffsetCommit", 1, offered=9)]
+    assert sightings_of_run(tmp_path / "none") == []
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final
 
-from kafka_trial.history.event import Event
+from kafka_trial.history.event import Event, from_line
 from kafka_trial.upgrade.tables import Api, apis, minor, order, versions
 
 ASKS: Final = "ApiVersions"  # answered whatever its version is: the client asks again in a lower one
 REJECTED, PERHAPS, UNDECIDED, DEPRECATED = "rejected", "may be rejected", "unknown", "deprecated"
 WEIGHTS: Final = (REJECTED, PERHAPS, UNDECIDED, DEPRECATED)
+SAYING: Final = tuple(f'"kind":"{kind}"'.encode() for kind in ("api_version", "started", "client_named"))
 NAMELESS: Final = "it does not name its library"
 NAMED_MAX: Final = 4  # APIs in one sentence
 
@@ -102,6 +104,22 @@ def judge_clients(
         for name in sorted(set(expected) - seen)
     ]
     return sorted(found, key=lambda finding: (WEIGHTS.index(finding.weight), finding.client.name, finding.message))
+
+
+def sightings_of_run(history: Path) -> list[Sighting]:
+    """Returns what a run's folder `history` says; only the lines that say it are parsed.
+
+    One of an earlier harness has no such lines: then nothing was seen.
+    """
+    files = (*sorted(history.glob("consumer-*.jsonl")), *sorted(history.glob("requests-*.jsonl")))
+    return sightings_of_history(event for file in files for event in _events_of(file))
+
+
+def _events_of(file: Path) -> Iterator[Event]:
+    with file.open("rb") as lines:
+        for raw in lines:
+            if any(kind in raw for kind in SAYING) and raw.endswith(b"\n"):  # else it is being written
+                yield from_line(raw)
 
 
 def sightings_of_history(events: Iterable[Event]) -> list[Sighting]:
