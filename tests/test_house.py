@@ -82,7 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("cluster.admin", "trial.console"),
     },
     "preflight": {"errors", "kafka_protocol", "cluster.admin"},
-    "upgrade": {"errors", "history", "kafka_protocol", "cluster.versions"},
+    "compatibility": {"errors", "history", "kafka_protocol", "cluster.versions"},
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
@@ -125,6 +125,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
         *("verdict", "report", "audit", "check", "trial", "preflight", "upgrade", "kafka_protocol", "starters"),
+        "compatibility",
     },
     "cli": {
         *("__version__", "errors", "option_checks", "plugins", "verbs", "starters"),

@@ -138,7 +138,7 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         '["preflight", "--bootstrap"',
     ),
     "kafka-trial preflight --to 4.4.0 --bootstrap broker1:9092 --request-log broker-logs --consumer consumer.toml": (
-        "tests/upgrade/test_upgrade_cluster.py",
+        "tests/compatibility/test_outlook_cluster.py",
         '"--to", "4.4.0"',
     ),
     "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now": (

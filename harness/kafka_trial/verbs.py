@@ -297,7 +297,7 @@ def preflight(options: Namespace) -> int:
 
     With `--to`: what an upgrade of the brokers would mean.
     """
-    from kafka_trial.upgrade.request import is_upgrade
+    from kafka_trial.compatibility.request import is_upgrade
 
     if is_upgrade(vars(options)):
         return _outlook(options)
@@ -305,12 +305,12 @@ def preflight(options: Namespace) -> int:
 
 
 def _outlook(options: Namespace) -> int:
+    from kafka_trial.compatibility.live import ask_cluster, version_now
+    from kafka_trial.compatibility.outlook import as_json, as_text, consumer_plan, make_outlook
+    from kafka_trial.compatibility.request import upgrade_problems
+    from kafka_trial.compatibility.request_logs import read_request_logs
     from kafka_trial.consumers.spec_toml import spec_from_toml
     from kafka_trial.kafka_protocol.connection import Brokers
-    from kafka_trial.upgrade.live import ask_cluster, version_now
-    from kafka_trial.upgrade.outlook import as_json, as_text, consumer_plan, make_outlook
-    from kafka_trial.upgrade.request import upgrade_problems
-    from kafka_trial.upgrade.request_logs import read_request_logs
 
     if problems := upgrade_problems(vars(options)):
         raise InputError("preflight --to", problems)

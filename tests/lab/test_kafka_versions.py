@@ -12,8 +12,8 @@ from kafka_trial.cluster import kafka_jars as provision
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars, sha256
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, KafkaVersion
+from kafka_trial.compatibility.feature_levels import TABLE
 from kafka_trial.errors import InputError
-from kafka_trial.upgrade.feature_levels import TABLE
 from lab.kafka_versions import jars
 from lab.kafka_versions.__main__ import main
 from lab.kafka_versions.feature_levels import Said, ask_jars, table_of

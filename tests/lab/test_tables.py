@@ -12,7 +12,7 @@ import pytest
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.upgrade.tables import API_VERSIONS, DEFAULTS, ROLES, apis, settings, versions
+from kafka_trial.compatibility.tables import API_VERSIONS, DEFAULTS, ROLES, apis, settings, versions
 from lab.tables.__main__ import main, with_apis, with_settings, write_tables
 from lab.tables.api_messages import api_rows
 from lab.tables.lines import shortened, with_version

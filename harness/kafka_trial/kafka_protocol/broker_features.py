@@ -12,17 +12,21 @@ from kafka_trial.kafka_protocol.primitives import Reader
 
 API_VERSIONS: Final = 18
 _WITH_LOWEST_ZERO: Final = 4  # from this version on features whose lowest level is 0 are told (KAFKA-17011)
-_SUPPORTED: Final = 0  # tags
-_FINALIZED: Final = 2
+_SUPPORTED, _EPOCH, _FINALIZED = 0, 1, 2  # tags of the answer
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerFeatures:
-    """The versions of each API by its key, and of each feature the levels that are supported, and the finalised one."""
+    """The versions of each API by its key, and of each feature the levels that are supported, and the finalised one.
+
+    Of a mixed cluster each broker answers for itself what it supports; what is finalised is the whole cluster's, as far
+    as that broker has read the metadata log: up to `epoch`, the offset there of the last change; -1 before the first.
+    """
 
     apis: Mapping[int, tuple[int, int]]
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = -1
 
 
 def broker_features(connection: Connection) -> BrokerFeatures:
@@ -50,7 +54,8 @@ def _features(reader: Reader) -> BrokerFeatures:
     reader.flexible = False  # the tags that end the answer are read
     supported = _levels(tags.get(_SUPPORTED))
     finalized = {name: levels[0] for name, levels in _levels(tags.get(_FINALIZED)).items()}  # the highest comes first
-    return BrokerFeatures(dict(apis), supported, finalized)
+    epoch = Reader(tags[_EPOCH]).int64() if _EPOCH in tags else -1
+    return BrokerFeatures(dict(apis), supported, finalized, epoch)
 
 
 def _api(reader: Reader) -> tuple[int, tuple[int, int]]:

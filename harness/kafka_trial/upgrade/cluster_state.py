@@ -15,9 +15,9 @@ from typing import Final
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.errors import UnjudgeableError
+from kafka_trial.kafka_protocol.broker_features import BrokerFeatures, broker_features
 from kafka_trial.kafka_protocol.cluster_queries import topic_configs
 from kafka_trial.kafka_protocol.connection import Connection
-from kafka_trial.kafka_protocol.features import BrokerFeatures, broker_features
 
 MIN_INSYNC: Final = "min.insync.replicas"
 CLUSTER, SETTING = "cluster", "setting"

@@ -41,14 +41,7 @@ class Observer:
     what was there before may be lost."""
 
     def __init__(
-        self,
-        brokers: Brokers,
-        recorder: Recorder,
-        *,
-        bootstrap: str,
-        topic: str,
-        group: str,
-        reads_anew: bool = False,
+        self, brokers: Brokers, recorder: Recorder, *, bootstrap: str, topic: str, group: str, reads_anew: bool = False
     ) -> None:
         self._brokers = brokers
         self._recorder = recorder

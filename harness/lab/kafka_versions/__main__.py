@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.versions import KNOWN, find_version
+from kafka_trial.compatibility.feature_levels import TABLE
 from kafka_trial.errors import PASS
-from kafka_trial.upgrade.feature_levels import TABLE
 from lab.kafka_versions.feature_levels import ask_jars, table_of
 from lab.kafka_versions.jars import pin_jars
 from lab.repository import exit_status

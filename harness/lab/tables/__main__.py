@@ -15,8 +15,8 @@ import orjson
 
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.versions import find_version
+from kafka_trial.compatibility.tables import API_VERSIONS, DEFAULTS, ROLES
 from kafka_trial.errors import PASS
-from kafka_trial.upgrade.tables import API_VERSIONS, DEFAULTS, ROLES
 from lab.repository import exit_status
 from lab.tables.api_messages import api_rows
 from lab.tables.config_classes import config_rows

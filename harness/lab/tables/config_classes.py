@@ -11,8 +11,8 @@ from typing import Final
 
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.user_cache import run_tool, tail
+from kafka_trial.compatibility.tables import ROLES
 from kafka_trial.errors import StartError
-from kafka_trial.upgrade.tables import ROLES
 from lab.tables.lines import Row
 
 PROGRAM: Final = Path(__file__).with_name("Defaults.java")

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.upgrade.tables import order, standing
+from kafka_trial.compatibility.tables import order, standing
 
 Row = Sequence[Any] | None  # what one version says of an API or a setting; None: it has no such
 Line = Sequence[Sequence[Any]]  # the rows of one API or setting, each with the version from which on it stands

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kafka_trial.compatibility.tables import versions
 from kafka_trial.errors import unknown_name
-from kafka_trial.upgrade.tables import versions
 
 ADDRESS: Final = re.compile(r"\[?[^\s,\]]+\]?:\d{1,5}")
 OF_UPGRADE: Final = ("to", "from_version", "request_log", "consumer")

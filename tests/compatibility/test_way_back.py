@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from kafka_trial.cluster.versions import parse_release
-from kafka_trial.upgrade.feature_levels import METADATA, defaults_of, level_name, metadata_versions, supported
-from kafka_trial.upgrade.way_back import WayBack, may_be_lowered, reversible_until
+from kafka_trial.compatibility.feature_levels import METADATA, defaults_of, level_name, metadata_versions, supported
+from kafka_trial.compatibility.way_back import WayBack, may_be_lowered, reversible_until
 
 LEVEL = {one.name: one.level for one in metadata_versions().values()}
 # Typed, as read in Kafka's sources; the table is read from the jars.

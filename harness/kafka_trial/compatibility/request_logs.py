@@ -20,8 +20,8 @@ from typing import IO, Any, Final, cast
 
 import orjson
 
+from kafka_trial.compatibility.clients import ASKS, Client, Sighting, api_named
 from kafka_trial.errors import InputError, reason
-from kafka_trial.upgrade.clients import ASKS, Client, Sighting, api_named
 
 REQUESTS: Final = re.compile(r"request", re.IGNORECASE)  # in the name of a file of request logs
 LOGS: Final = re.compile(r"\.(log|json|jsonl|txt|out)\b")

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_trial.upgrade.meanings import BEHAVIOURS, Behaviour, explanation
-from kafka_trial.upgrade.tables import NO_VALUE, Change, ConfigKey, changes, minor, order
+from kafka_trial.compatibility.meanings import BEHAVIOURS, Behaviour, explanation
+from kafka_trial.compatibility.tables import NO_VALUE, Change, ConfigKey, changes, minor, order
 
 REFUSED, GONE, CHANGES = "refused", "gone", "changes"
 WEIGHTS: Final = (REFUSED, GONE, CHANGES)

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from kafka_trial.compatibility import clients, settings
+from kafka_trial.compatibility.clients import ClientFinding, judge_clients
+from kafka_trial.compatibility.live import ClusterNow
+from kafka_trial.compatibility.request_logs import LogsRead
+from kafka_trial.compatibility.settings import behaviours, judge_settings, new_settings
+from kafka_trial.compatibility.tables import minor, versions
+from kafka_trial.compatibility.tables import settings as settings_of
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
-from kafka_trial.upgrade import clients, settings
-from kafka_trial.upgrade.clients import ClientFinding, judge_clients
-from kafka_trial.upgrade.live import ClusterNow
-from kafka_trial.upgrade.request_logs import LogsRead
-from kafka_trial.upgrade.settings import behaviours, judge_settings, new_settings
-from kafka_trial.upgrade.tables import minor, versions
-from kafka_trial.upgrade.tables import settings as settings_of
 
 AGAINST: Final = (clients.REJECTED, settings.REFUSED)
 OPEN: Final = (clients.PERHAPS, clients.UNDECIDED)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from kafka_trial.compatibility.clients import Client, Sighting
+from kafka_trial.compatibility.request_logs import read_request_logs, request_of
 from kafka_trial.errors import InputError
-from kafka_trial.upgrade.clients import Client, Sighting
-from kafka_trial.upgrade.request_logs import read_request_logs, request_of
 
 DATA = Path(__file__).parent.parent / "witness" / "data"
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from kafka_trial.compatibility.tables import apis, order, versions
 from kafka_trial.errors import InputError
 from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures, broker_features
 from kafka_trial.kafka_protocol.cluster_queries import Config
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import ListedGroup
-from kafka_trial.upgrade.tables import apis, order, versions
 
 T = TypeVar("T")
 SOMETIMES: Final = ("GetTelemetrySubscriptions", "PushTelemetry")  # only where a metrics reporter takes them

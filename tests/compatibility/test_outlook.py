@@ -9,14 +9,14 @@ import orjson
 import pytest
 
 from kafka_trial.cli import main
+from kafka_trial.compatibility.clients import Client, Sighting
+from kafka_trial.compatibility.live import ClusterNow, candidates, version_now
+from kafka_trial.compatibility.outlook import ConsumerPlan, Outlook, as_json, as_text, consumer_plan, make_outlook
+from kafka_trial.compatibility.request_logs import LogsRead
+from kafka_trial.compatibility.tables import apis
 from kafka_trial.errors import FAIL, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT, InputError
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
 from kafka_trial.kafka_protocol.group_requests import ListedGroup
-from kafka_trial.upgrade.clients import Client, Sighting
-from kafka_trial.upgrade.live import ClusterNow, candidates, version_now
-from kafka_trial.upgrade.outlook import ConsumerPlan, Outlook, as_json, as_text, consumer_plan, make_outlook
-from kafka_trial.upgrade.request_logs import LogsRead
-from kafka_trial.upgrade.tables import apis
 
 OLD = Sighting(Client("sarama at h1", "sarama 1.38.1"), "OffsetCommit", 1, offered=9, asks=True)
 DATA = Path(__file__).parent.parent / "witness" / "data"

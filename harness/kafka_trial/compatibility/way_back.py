@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_trial.cluster.versions import Release
-from kafka_trial.upgrade.feature_levels import (
+from kafka_trial.compatibility.feature_levels import (
     KRAFT,
     METADATA,
     defaults_of,

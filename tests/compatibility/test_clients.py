@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.history.event import Event
-from kafka_trial.history.recorder import Recorder
-from kafka_trial.upgrade.clients import (
+from kafka_trial.compatibility.clients import (
     DEPRECATED,
     PERHAPS,
     REJECTED,
@@ -20,6 +18,8 @@ from kafka_trial.upgrade.clients import (
     sightings_of_history,
     sightings_of_run,
 )
+from kafka_trial.history.event import Event
+from kafka_trial.history.recorder import Recorder
 
 SARAMA = Client("m1", "sarama 1.38.1")
 PYTHON = Client("m2", None)

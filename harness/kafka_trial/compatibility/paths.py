@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from kafka_trial.cluster.versions import KRAFT_ONLY, Release
+from kafka_trial.compatibility.avoid import flaws_of
+from kafka_trial.compatibility.feature_levels import KRAFT, level_name, supported
+from kafka_trial.compatibility.way_back import lowering, may_be_lowered
 from kafka_trial.errors import InputError
-from kafka_trial.upgrade.avoid import flaws_of
-from kafka_trial.upgrade.feature_levels import KRAFT, level_name, supported
-from kafka_trial.upgrade.way_back import lowering, may_be_lowered
 
 Voters = Literal["static", "dynamic"]
 OLDEST_BEFORE_4: Final = Release(3, 3)

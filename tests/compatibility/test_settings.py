@@ -6,9 +6,9 @@ from fnmatch import filter as filter_names
 
 import pytest
 
-from kafka_trial.upgrade.meanings import BEHAVIOURS, EXPLANATIONS
-from kafka_trial.upgrade.settings import behaviours, judge_settings, new_settings, refused
-from kafka_trial.upgrade.tables import ROLES, ConfigKey, changes, settings, versions
+from kafka_trial.compatibility.meanings import BEHAVIOURS, EXPLANATIONS
+from kafka_trial.compatibility.settings import behaviours, judge_settings, new_settings, refused
+from kafka_trial.compatibility.tables import ROLES, ConfigKey, changes, settings, versions
 
 
 def messages(role: str, given: dict[str, str], *, now: str = "3.9.2", to: str = "4.4.0") -> dict[str, tuple[str, str]]:

@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from kafka_trial.compatibility.tables import Api, apis, minor, order, versions
 from kafka_trial.history.event import Event, from_line
-from kafka_trial.upgrade.tables import Api, apis, minor, order, versions
 
 ASKS: Final = "ApiVersions"  # answered whatever its version is: the client asks again in a lower one
 REJECTED, PERHAPS, UNDECIDED, DEPRECATED = "rejected", "may be rejected", "unknown", "deprecated"

@@ -16,11 +16,11 @@ from kafka_trial.cli import main
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.compatibility.tables import apis
 from kafka_trial.errors import FAIL, WRONG_INPUT
 from kafka_trial.kafka_protocol.broker_features import broker_features
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.upgrade.tables import apis
 
 pytestmark = pytest.mark.cluster
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kafka_trial.cluster.versions import KNOWN, parse_release
+from kafka_trial.compatibility.avoid import flaws_of, open_flaws
+from kafka_trial.compatibility.feature_levels import metadata_versions
+from kafka_trial.compatibility.paths import RULES, ClusterState, Move, refusals, require_path
 from kafka_trial.errors import InputError
-from kafka_trial.upgrade.avoid import flaws_of, open_flaws
-from kafka_trial.upgrade.feature_levels import metadata_versions
-from kafka_trial.upgrade.paths import RULES, ClusterState, Move, refusals, require_path
 
 OLD, NEW = "3.9.2", "4.3.1"
 LEVEL = {one.name: one.level for one in metadata_versions().values()}
