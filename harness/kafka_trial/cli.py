@@ -36,6 +36,7 @@ EXAMPLES = {
     "demo": "kafka-trial demo --seed 7",
     "cuts": "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts",
     "certify": "kafka-trial certify --consumer consumer.toml --out certificate",
+    "upgrade": "kafka-trial upgrade --from 3.9.2 --to 4.3.1 --consumer orders/consumer.toml billing/consumer.toml",
     "verify": "kafka-trial verify certificate/certificate.json",
     "preflight": "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1\n"
     "         kafka-trial preflight --to 4.4.0 --bootstrap broker1:9092 --request-log broker-logs",
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         _demo,
         _cuts,
         _certify,
+        _upgrade,
         _verify,
         _audit,
         _preflight,
@@ -381,6 +383,31 @@ def _certify(parsers: _Subparsers) -> None:
         default="certificate",
         metavar="DIR",
         help="folder of certificate, page and runs; the same command continues there",
+    )
+
+
+def _upgrade(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers,
+        "upgrade",
+        verbs.upgrade,
+        "rehearse an upgrade of the brokers with these consumers at work: go or no-go, stage by stage",
+    )
+    parser.add_argument(
+        "--from", dest="from_version", required=True, metavar="VERSION", help="the Kafka version that brokers have"
+    )
+    parser.add_argument("--to", required=True, metavar="VERSION", help="the Kafka version that they are to have")
+    parser.add_argument(
+        "--consumer",
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="consumer.toml of each consumer at work on the cluster",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier rehearsal's choices (default: drawn)")
+    parser.add_argument(
+        "--out", default="upgrade", metavar="DIR", help="an empty folder for the record and the runs (default: upgrade)"
     )
 
 

@@ -236,6 +236,24 @@ def certify(options: Namespace) -> int:
     return certificate.exit
 
 
+def upgrade(options: Namespace) -> int:
+    """`upgrade --from A --to B --consumer FILE…`: go (0) or no-go (1) for these consumers, stage by stage."""
+    from kafka_trial.upgrade.rehearsal import rehearse
+    from kafka_trial.upgrade.request import make_upgrade_request
+
+    check_out(Path(options.out), empty=True)
+    consumers = [registry.find_consumer(given) for given in options.consumer]
+    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    request = make_upgrade_request(options.from_version, options.to, consumers, seed=seed, out=Path(options.out))
+    with Console() as console:
+        console.say(str(request.way_back))
+        for flaw in request.open_flaws:
+            console.say(f"{flaw.issue}: {flaw.what}. {flaw.remedy}")
+        rehearsal = rehearse(request, console)
+    print(rehearsal.outcome.upper(), *rehearsal.lines, sep="\n")
+    return rehearsal.exit_status
+
+
 def verify(options: Namespace) -> int:
     """`verify FILE`: whether a certificate holds; 1 where it does not, whatever its verdict."""
     from kafka_trial.trial.verify_certificate import verify as holds

@@ -8,21 +8,26 @@ and nothing is said of the consumers on it. A stage that is missing is unknown, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.store import RunFolder
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
+from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
+from kafka_trial.verdict.decide import Verdict
 
 GO, NO_GO, NOT_KNOWN = "go", "no-go", "unknown"
 CONSUMER = "consumer"
 EXITS = {GO: PASS, NO_GO: FAIL, NOT_KNOWN: UNKNOWN}
 VIOLATION, GROUND = "violation", "ground"  # weights in anomalies.jsonl
+ANOMALIES: Final = "anomalies.jsonl"
+PLACES: Final = ("offset", "committed_offset", "log_offset", "member", "incarnation", "producer_id")
 
 
 @dataclass(frozen=True)
@@ -36,34 +41,73 @@ class StageOutcome:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A stage's history, judged: pass, fail or unknown, the reasons of unknown, and its anomalies as written down."""
+class StageVerdicts:
+    """The verdicts on the stages of one consumer, in their order: each history begins where the first one did, so what
+    was found in an earlier stage is found again."""
 
-    word: str
-    reasons: Sequence[str]
-    anomalies: Sequence[Mapping[str, Any]]
+    def __init__(self, consumer: str) -> None:
+        self._consumer = consumer
+        self._known: set[bytes] = set()
+        self._counts: dict[str, int] = {}
+        self._reasons: set[str] = set()
+        self._begins_ns = -math.inf
+
+    def outcome(self, stage: str, folder: RunFolder, verdict: Verdict) -> StageOutcome:
+        """Returns what came of the next stage, whose history is in the folder and judged.
+
+        An anomaly is of the stage if one of the events that prove it is, if none proves it (what is left at the end of
+        a drain), or if no earlier stage had it. So is a reason why something is unknown that no earlier stage had.
+        """
+        anomalies = [orjson.loads(line) for line in (folder.path / ANOMALIES).read_bytes().splitlines()]
+        proofs, ends_ns = _events_since(folder, self._begins_ns)
+        own = [one for one in anomalies if self._is_of_the_stage(one, proofs)]
+        said = [f"{one['anomaly']}: {one['sentence']}" for one in own if one["weight"] == VIOLATION]
+        said += [  # a list of anomalies has an end
+            f"{one.anomaly}: {one.sentence}"
+            for one in verdict.violations
+            if one.count > self._counts.get(one.anomaly, 0)
+        ]
+        lost = [str(one["sentence"]) for one in own if one["weight"] == GROUND]
+        reasons = [reason for reason in verdict.reasons if reason not in self._reasons]
+        self._known |= {_identity(one) for one in anomalies}
+        self._counts |= {one.anomaly: one.count for one in verdict.violations}
+        self._reasons |= set(verdict.reasons)
+        self._begins_ns = ends_ns
+        if lost:
+            return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
+        if said and verdict.exit == FAIL:
+            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, said[0])
+        if said or reasons:
+            return StageOutcome(stage, self._consumer, NOT_KNOWN, "", (reasons or verdict.reasons)[0])
+        return StageOutcome(stage, self._consumer, GO)
+
+    def _is_of_the_stage(self, anomaly: Mapping[str, Any], proofs: AbstractSet[str]) -> bool:
+        proved = anomaly["events"]
+        return not proved or not proofs.isdisjoint(proved) or _identity(anomaly) not in self._known
 
 
-def judged_stage(folder: RunFolder, word: str, reasons: Sequence[str]) -> Judged:
-    """Returns what the judge wrote into a stage's folder."""
-    lines = (folder.path / "anomalies.jsonl").read_bytes().splitlines()
-    return Judged(word, reasons, [orjson.loads(line) for line in lines])
+def _identity(anomaly: Mapping[str, Any]) -> bytes:
+    """Returns what an anomaly is known by in the stages after its own: its place, not how long it has lasted."""
+    attributes = {name: anomaly["attributes"].get(name) for name in PLACES}
+    place = [anomaly["anomaly"], anomaly["topic"], anomaly["partition"], attributes]
+    return orjson.dumps(place, option=orjson.OPT_SORT_KEYS)
 
 
-def of_consumer(stage: str, consumer: str, judged: Judged, proofs: AbstractSet[str]) -> StageOutcome:
-    """Returns what came of a stage for a consumer; `proofs`: the events (`source#seq`) that are of the stage.
+def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]:
+    """Returns the events (`source#seq`) that came after an instant, and when the last of the run came.
 
-    An anomaly that no single event proves, as one of the drain, is of the stage.
+    What the topic held is read anew at the end of each stage, and tells of no stage.
     """
-    own = [one for one in judged.anomalies if not one["events"] or not proofs.isdisjoint(one["events"])]
-    if lost := [one for one in own if one["weight"] == GROUND]:
-        return StageOutcome(stage, consumer, NOT_KNOWN, CLUSTER, str(lost[0]["sentence"]))
-    if guilty := [one for one in own if one["weight"] == VIOLATION]:
-        return StageOutcome(stage, consumer, NO_GO, CONSUMER, str(guilty[0]["sentence"]))
-    if judged.word == "unknown" or judged.reasons:
-        return StageOutcome(stage, consumer, NOT_KNOWN, "", judged.reasons[0] if judged.reasons else "")
-    return StageOutcome(stage, consumer, GO)
+    found: set[str] = set()
+    ends_ns = begins_ns
+    for file in folder.history_files():
+        for line in file.read_bytes().splitlines():
+            event = orjson.loads(line)
+            if event["time_ns"] > begins_ns and event["kind"] not in OF_A_CONTROL_READ:
+                found.add(f"{event['source']}#{event['seq']}")
+            if event["kind"] == "end":
+                ends_ns = event["time_ns"]
+    return found, ends_ns
 
 
 def of_cluster(stage: str, losses: Sequence[Loss]) -> StageOutcome:
@@ -73,11 +117,14 @@ def of_cluster(stage: str, losses: Sequence[Loss]) -> StageOutcome:
     return StageOutcome(stage, "", GO)
 
 
-def missing(stages: Sequence[str], told: Sequence[StageOutcome], subjects: Sequence[str]) -> list[StageOutcome]:
-    """Returns an unknown outcome for each stage and subject of which nothing is told."""
+def missing(
+    stages: Sequence[str], told: Sequence[StageOutcome], subjects: Sequence[str], *, because: str = ""
+) -> list[StageOutcome]:
+    """Returns an unknown outcome for each stage and subject of which nothing is told; `because`: why no more is."""
     there = {(one.stage, one.subject) for one in told}
+    reason = f"not played: {because}" if because else "not played"
     return [
-        StageOutcome(stage, subject, NOT_KNOWN, reason="this stage was not played")
+        StageOutcome(stage, subject, NOT_KNOWN, reason=reason)
         for stage in stages
         for subject in subjects
         if (stage, subject) not in there

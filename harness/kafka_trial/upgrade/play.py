@@ -15,25 +15,25 @@ from typing import Any
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.processes import class_data_archive, process_cluster
-from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
 from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.scenario import Load, Scenario, Step
+from kafka_trial.scenario import Step
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
-from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, look, losses
+from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
 from kafka_trial.upgrade.stages import Stage
 
-LOAD = Load(opening_burst=600, rate_per_s=100.0)
-SCENARIO = Scenario("upgrade", "the brokers become another version of Kafka, stage by stage", load=LOAD)
 PHASE_WITHIN_S = 600.0
 ROLL = "version-roll"
+TRIALS, STAGES = "trials", "stages"  # folders of the whole trials, and of their stages
+Stages = Callable[[Sequence[int], int], Sequence[Stage]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class UpgradePlay:
         before, self._state = self._state, look(self._cluster, self._positions())
         folders = {}
         for name, one in self._environments.items():
-            folders[name] = create_run_folder(self._out / stage.name / name, stage.name, name)
+            folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
             write_stage(one.folder, ends[name], folders[name])
             one.producer.resume()
         lost = tuple(losses(before, self._state))
@@ -188,45 +188,23 @@ class UpgradePlay:
                 thread_group.start(name, work, name, environment)
 
 
-def upgrade_specs(consumers: Sequence[Path], version: str, *, seed: int) -> Mapping[str, TrialSpec]:
-    """Returns the trial of each consumer, by name.
-
-    Raises:
-        InputError: one of them is wrong, cannot be played on that version, or two have one name.
-    """
-    specs = [make_trial_spec(SCENARIO, file, kafka_version=version, seed=seed) for file in consumers]
-    by_name = {one.consumer.name: one for one in specs}
-    if len(by_name) < len(specs):
-        raise InputError("--consumer", "two consumers have one name: their stages could not be told apart")
-    return by_name
-
-
-def play_upgrade(
-    specs: Mapping[str, TrialSpec],
-    stages: Callable[[Sequence[int], int], Sequence[Stage]],
-    out: Path,
-    console: Console,
-    *,
-    versions: tuple[str, str],
-    seed: int,
-) -> Iterator[PlayedStage]:
+def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> Iterator[PlayedStage]:
     """Yields the stages as they are played; `stages` returns them for the brokers there are, and the controller.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
         UnjudgeableError: a stage could not be played to its end; what was played before has been yielded.
     """
-    for version in versions:
+    for version in (request.before, request.after):
         class_data_archive(version)
-    lanes = sum(one.lanes for one in specs.values())
     with ExitStack() as stack:
-        cluster = stack.enter_context(process_cluster(versions[0], lanes=lanes))
+        cluster = stack.enter_context(process_cluster(request.before, lanes=request.lanes))
         environments = {}
-        for name, spec in specs.items():
-            folder = create_run_folder(out / "trials" / name, SCENARIO.name, name)
+        for name, spec in request.specs.items():
+            folder = create_run_folder(request.out / TRIALS / name, SCENARIO.name, name)
             environments[name] = stack.enter_context(open_trial_environment(spec, cluster, folder, Console(quiet=True)))
             environments[name].staged = True
-        play = UpgradePlay(cluster, environments, out, console, seed=seed)
+        play = UpgradePlay(cluster, environments, request.out, console, seed=request.seed)
         play.begin()
         controller = next(iter(environments.values())).admin.controller()
         for stage in stages(sorted(cluster.brokers), controller):

@@ -1,0 +1,102 @@
+"""The rehearsal of an upgrade: its stages played on one cluster, each judged for each consumer and for the cluster.
+
+A stage is judged before the next one begins, while the members are at work and nothing is broken. What was played when
+something of the harness failed stays, and every stage that is missing is unknown, by name.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafka_trial.cluster.doctor import SCRATCH_PREFIX
+from kafka_trial.errors import KafkaTrialError, StartError
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.judge_process import JudgeProcess
+from kafka_trial.trial.stall_prevention import frozen_heap, preferred
+from kafka_trial.upgrade.outcome import EXITS, GO, StageOutcome, StageVerdicts, missing, of_all, of_cluster
+from kafka_trial.upgrade.play import PlayedStage, play_upgrade
+from kafka_trial.upgrade.request import UpgradeRequest
+from kafka_trial.upgrade.stages import Stage, stages_in_place
+
+
+@dataclass
+class Rehearsal:
+    """What was played of an upgrade, and what came of each stage; `ended_early`: why it ended before the last one."""
+
+    request: UpgradeRequest
+    planned: Sequence[str]
+    played: list[PlayedStage] = field(default_factory=list)
+    outcomes: list[StageOutcome] = field(default_factory=list)
+    ended_early: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """Go, no-go or unknown: the worst of all stages and subjects."""
+        return of_all(self.outcomes)
+
+    @property
+    def exit_status(self) -> int:
+        return EXITS[self.outcome]
+
+    @property
+    def lines(self) -> list[str]:
+        """What came of each stage that is no go, for each consumer and the cluster (no name), and why."""
+        return [
+            f"{one.stage}, {one.subject or 'cluster'}: {one.outcome}" + (f", {one.reason}" if one.reason else "")
+            for one in self.outcomes
+            if one.outcome != GO
+        ]
+
+
+def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
+    """Plays the stages of an upgrade, and judges each.
+
+    Raises:
+        StartError: the cluster or a trial could not be begun.
+    """
+    rehearsal = Rehearsal(request, [stage.name for stage in _stages(request, (1, 2, 3), 3)])
+    verdicts = {name: StageVerdicts(name) for name in request.specs}
+    with _judge() as judge:
+        stages = play_upgrade(request, lambda brokers, controller: _stages(request, brokers, controller), console)
+        try:
+            for played in stages:
+                rehearsal.played.append(played)
+                console.phase("check", f"what {played.stage.name} showed")
+                told = [of_cluster(played.stage.name, played.losses)]
+                for name, folder in played.folders.items():
+                    told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
+                rehearsal.outcomes += told
+                console.say(_in_words(played, told))
+        except StartError:
+            raise
+        except KafkaTrialError as error:
+            rehearsal.ended_early = str(error)
+    subjects = ("", *request.specs)
+    rehearsal.outcomes += missing(rehearsal.planned, rehearsal.outcomes, subjects, because=rehearsal.ended_early)
+    return rehearsal
+
+
+def _stages(request: UpgradeRequest, brokers: Sequence[int], controller: int) -> list[Stage]:
+    return list(stages_in_place(request.before, request.after, brokers=brokers, controller=controller))
+
+
+@contextmanager
+def _judge() -> Iterator[JudgeProcess]:
+    """A judge that warms up while the cluster boots; the harness is preferred meanwhile, as in every session."""
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+    with ExitStack() as stack:
+        judge = JudgeProcess(stack.enter_context(ChildProcesses("judge", belongings=[scratch])), scratch)
+        stack.callback(judge.close)
+        stack.enter_context(preferred())
+        stack.enter_context(frozen_heap())
+        yield judge
+
+
+def _in_words(played: PlayedStage, told: Sequence[StageOutcome]) -> str:
+    words = ", ".join(f"{one.subject or 'cluster'} {one.outcome}" for one in told)
+    return f"{played.stage.name}, {played.seconds:.0f} s: {words}"

@@ -1,0 +1,68 @@
+"""What an upgrade is asked for: from which version to which, with which consumers; everything checked before anything
+starts, the path first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_trial.cluster.versions import find_version, parse_release
+from kafka_trial.compatibility.avoid import OpenFlaw, open_flaws
+from kafka_trial.compatibility.feature_levels import defaults_of
+from kafka_trial.compatibility.paths import ClusterState, Move, require_path
+from kafka_trial.compatibility.way_back import WayBack, reversible_until
+from kafka_trial.errors import InputError
+from kafka_trial.scenario import Load, Scenario
+from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+
+LOAD = Load(opening_burst=600, rate_per_s=100.0)
+SCENARIO = Scenario("upgrade", "the brokers become another version of Kafka, stage by stage", load=LOAD)
+NO_GROUP = "none"  # the protocol of a consumer that is no member of a group
+
+
+@dataclass(frozen=True)
+class UpgradeRequest:
+    """A move of a cluster between two versions, the trial of each consumer on it, by name, and what is known of the
+    path without playing it."""
+
+    before: str
+    after: str
+    specs: Mapping[str, TrialSpec]
+    seed: int
+    out: Path
+    way_back: WayBack
+    open_flaws: Sequence[OpenFlaw] = ()
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes all trials take together."""
+        return sum(one.lanes for one in self.specs.values())
+
+
+def make_upgrade_request(before: str, after: str, consumers: Sequence[Path], *, seed: int, out: Path) -> UpgradeRequest:
+    """Returns what was asked for.
+
+    Raises:
+        InputError: a version is not known, the path is not allowed (with every rule that refuses it), or a consumer is
+            wrong, cannot be played on the first version, or has the name of another.
+    """
+    where = f"--from {before} --to {after}"
+    old, new = parse_release(before), parse_release(after)
+    require_path(Move(old, new), where=where)  # also of versions that cannot be played
+    for option, version in (("--from", before), ("--to", after)):
+        find_version(version, where=option)
+    specs = _specs(consumers, before, seed=seed)
+    levels = defaults_of(old)
+    protocols = frozenset(one.consumer.kafka.protocol for one in specs.values()) - {NO_GROUP}
+    state = ClusterState(levels, voters="static", formatted_by=old)
+    require_path(Move(old, new, state, protocols=protocols), where=where)
+    return UpgradeRequest(before, after, specs, seed, out, reversible_until(old, new, levels), open_flaws(new))
+
+
+def _specs(consumers: Sequence[Path], version: str, *, seed: int) -> Mapping[str, TrialSpec]:
+    specs = [make_trial_spec(SCENARIO, file, kafka_version=version, seed=seed) for file in consumers]
+    by_name = {one.consumer.name: one for one in specs}
+    if len(by_name) < len(specs):
+        raise InputError("--consumer", "two consumers have one name, which tells their stages apart: rename one")
+    return by_name

@@ -1,0 +1,133 @@
+"""Go, no-go or unknown: what a stage answers for, and by whose fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from kafka_trial.claim import Claim
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.outcome import (
+    GO,
+    NO_GO,
+    NOT_KNOWN,
+    StageOutcome,
+    StageVerdicts,
+    missing,
+    of_all,
+    of_cluster,
+)
+from kafka_trial.verdict.decide import Verdict, Violation
+
+NOTHING: dict[str, Any] = {"judged": (), "not_judged": (), "tolerated": (), "counts": {}, "faults": ()}
+PASSED = Verdict("pass", 0, Claim("at-least-once"), violations=(), reasons=(), **NOTHING)
+FAILED = replace(PASSED, verdict="fail", exit=1)
+UNDECIDED = replace(PASSED, verdict="unknown", exit=4)
+
+
+def folder_of(place: Path, *anomalies: dict[str, Any], stage_ends: tuple[int, ...]) -> RunFolder:
+    """A stage's history: an event of a member at each second, and the end of the run at the last of `stage_ends`."""
+    folder = create_run_folder(place, "stage", "orders")
+    seconds = range(stage_ends[-1])
+    events = [{"source": "m0", "seq": at, "time_ns": at * 10**9, "kind": "processed"} for at in seconds]
+    (folder.history / "m0.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in events))
+    reads = [{"source": "observer", "seq": 0, "time_ns": stage_ends[-1] * 10**9 - 1, "kind": "record"}]
+    (folder.history / "observer.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in reads))
+    end = {"source": "run", "seq": 0, "time_ns": stage_ends[-1] * 10**9, "kind": "end"}
+    (folder.history / "run.jsonl").write_bytes(orjson.dumps(end) + b"\n")
+    (folder.path / "anomalies.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in anomalies))
+    return folder
+
+
+def anomaly(offset: int, *events: str, weight: str = "violation", name: str = "skipped") -> dict[str, Any]:
+    told = {"anomaly": name, "topic": "orders", "partition": 0, "attributes": {"offset": offset}, "weight": weight}
+    return told | {"events": list(events), "sentence": f"record {offset} was left out"}
+
+
+def failed(count: int) -> Verdict:
+    return replace(FAILED, violations=(Violation("skipped", count, "record 1 was left out", (), None),))
+
+
+def test_a_violation_is_of_the_stage_that_proves_it_last(tmp_path: Path) -> None:
+    """The next stage has it in its history too, and does not answer for it."""
+    verdicts, old = StageVerdicts("orders"), anomaly(1, "m0#1", "observer#0")
+    first = verdicts.outcome("before", folder_of(tmp_path / "1", old, stage_ends=(3,)), failed(1))
+    assert (first.outcome, first.accused, first.reason) == (NO_GO, "consumer", "skipped: record 1 was left out")
+    second = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", old, stage_ends=(3, 6)), failed(1))
+    assert second.outcome == GO
+    both = (old, anomaly(5, "m0#7"))
+    third = verdicts.outcome("rolled", folder_of(tmp_path / "3", *both, stage_ends=(3, 6, 9)), failed(2))
+    assert (third.outcome, third.reason) == (NO_GO, "skipped: record 5 was left out")
+
+
+def test_what_only_a_later_stage_can_see_is_of_that_stage(tmp_path: Path) -> None:
+    """Its proofs are of before, and yet no stage before had found it."""
+    verdicts = StageVerdicts("orders")
+    assert verdicts.outcome("before", folder_of(tmp_path / "1", stage_ends=(3,)), PASSED).outcome == GO
+    late = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", anomaly(1, "m0#1"), stage_ends=(3, 6)), failed(1))
+    assert late.outcome == NO_GO
+
+
+def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> None:
+    """No event proves that nothing moved; it is told anew of each stage."""
+    verdicts, stuck = StageVerdicts("orders"), anomaly(1, name="stuck-partition")
+    for number, stage in enumerate(("before", "mixed-1"), 1):
+        folder = folder_of(tmp_path / stage, stuck, stage_ends=(3 * number,))
+        assert verdicts.outcome(stage, folder, FAILED).outcome == NO_GO
+
+
+def test_more_of_what_the_list_does_not_hold_is_of_the_stage(tmp_path: Path) -> None:
+    """A list of anomalies has an end, their count has none."""
+    verdicts, old = StageVerdicts("orders"), anomaly(1, "m0#1")
+    verdicts.outcome("before", folder_of(tmp_path / "1", old, stage_ends=(3,)), failed(1))
+    again = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", old, stage_ends=(3, 6)), failed(2))
+    assert again.outcome == NO_GO
+
+
+def test_what_the_cluster_lost_is_no_consumers(tmp_path: Path) -> None:
+    """Unknown for the consumer, and a no-go for the cluster."""
+    lost = anomaly(1, "m0#1", weight="ground", name="lost-write")
+    told = StageVerdicts("orders").outcome("before", folder_of(tmp_path / "1", lost, stage_ends=(3,)), UNDECIDED)
+    assert (told.outcome, told.accused) == (NOT_KNOWN, "cluster")
+    assert of_cluster("before", [Loss("setting", "min.insync.replicas fell")]).accused == "setting"
+
+
+@pytest.mark.parametrize("reasons", [("the machine stood still",), ()])
+def test_a_reason_is_of_the_stage_that_has_it_first(reasons: tuple[str, ...], tmp_path: Path) -> None:
+    """Unknown in the first stage does not make the next one unknown; a new reason does."""
+    verdicts = StageVerdicts("orders")
+    unsure = replace(UNDECIDED, reasons=reasons) if reasons else PASSED
+    first = verdicts.outcome("before", folder_of(tmp_path / "1", stage_ends=(3,)), unsure)
+    assert first.outcome == (NOT_KNOWN if reasons else GO)
+    assert verdicts.outcome("mixed-1", folder_of(tmp_path / "2", stage_ends=(3, 6)), unsure).outcome == GO
+    more = replace(UNDECIDED, reasons=(*reasons, "a witness ended early"))
+    last = verdicts.outcome("rolled", folder_of(tmp_path / "3", stage_ends=(3, 6, 9)), more)
+    assert (last.outcome, last.reason) == (NOT_KNOWN, "a witness ended early")
+
+
+def test_nobody_is_convicted_where_the_ground_failed(tmp_path: Path) -> None:
+    """A violation beside a harness that stood still is unknown."""
+    unsure = replace(failed(1), verdict="unknown", exit=4, reasons=("the machine stood still",))
+    folder = folder_of(tmp_path / "1", anomaly(1, "m0#1"), stage_ends=(3,))
+    told = StageVerdicts("orders").outcome("before", folder, unsure)
+    assert (told.outcome, told.reason) == (NOT_KNOWN, "the machine stood still")
+
+
+def test_a_stage_that_is_missing_is_unknown_by_name() -> None:
+    """One stage less is never a go."""
+    there = [StageOutcome("before", "", GO), StageOutcome("before", "orders", GO)]
+    rest = missing(["before", "mixed-1"], there, ["", "orders"], because="broker b2 did not come back")
+    assert [(one.stage, one.subject, one.outcome) for one in rest] == [
+        ("mixed-1", "", NOT_KNOWN),
+        ("mixed-1", "orders", NOT_KNOWN),
+    ]
+    assert rest[0].reason == "not played: broker b2 did not come back"
+    assert of_all(there) == GO
+    assert of_all([*there, *rest]) == NOT_KNOWN
+    assert of_all([*there, *rest, StageOutcome("rolled", "orders", NO_GO)]) == NO_GO
+    assert of_all([]) == NOT_KNOWN

@@ -1,0 +1,44 @@
+"""What an upgrade is asked for: checked before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.errors import InputError
+from kafka_trial.registry import find_consumer
+from kafka_trial.upgrade.request import make_upgrade_request
+
+SOUND = find_consumer("python-at-least-once")
+
+
+def test_a_path_that_is_allowed_says_until_when_it_can_be_taken_back(tmp_path: Path) -> None:
+    """The features that brokers will have decide it; what no release mends is said."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [SOUND], seed=1, out=tmp_path)
+    assert list(request.specs) == ["python-at-least-once"]
+    assert "Reversible until metadata.version 4.0-IV1 or higher is finalised" in str(request.way_back)
+    assert "KAFKA-21117" in {flaw.issue for flaw in request.open_flaws}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "consumers", "sentence"),
+    [
+        ("3.9.2", "3.9.2", [SOUND], "the brokers are of 3.9.2 already"),
+        ("4.3.1", "3.9.2", [SOUND], "3.9.2 is older than 4.3.1: that is a way back, no upgrade"),
+        ("3.9.2", "4.2.0", [SOUND], "4.2.0 is to be avoided"),
+        ("3.2.3", "4.3.1", [SOUND], "4.3.1 is reached from KRaft clusters of 3.3 and newer, not from 3.2.3"),
+        ("3.9.2", "4.3.9", [SOUND], "unknown Kafka version '4.3.9'"),
+        ("new", "4.3.1", [SOUND], "expected two or three numbers with dots"),
+        ("3.9.2", "4.3.1", [SOUND, SOUND], "two consumers have one name"),
+        ("3.9.2", "4.3.1", [find_consumer("python-at-least-once/consumer-protocol")], "3.9.2"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_rule(
+    before: str, after: str, consumers: list[Path], sentence: str, tmp_path: Path
+) -> None:
+    """Wrong input, status 2; nothing has begun."""
+    with pytest.raises(InputError) as refused:
+        make_upgrade_request(before, after, consumers, seed=1, out=tmp_path)
+    assert sentence in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
