@@ -108,7 +108,10 @@ MAY_IMPORT: dict[str, set[str]] = {
             "option_checks",
         ),
     },
-    "upgrade": {"errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"},
+    "upgrade": {
+        *("errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"),
+        *("compatibility", "verdict.decide"),
+    },
     "pytest_plugin": {
         "errors",
         "option_checks",
