@@ -43,7 +43,8 @@ def cases(kinds: Sequence[str]) -> list[Case]:
     return [(kind, target) for kind in kinds for target in list_faults()[kind].targets]
 
 
-EVERY = cases(list(list_faults()))
+ELSEWHERE = ("move-client", "version-roll")  # needs a successor; needs the cluster to itself
+EVERY = cases([name for name in list_faults() if name not in ELSEWHERE])
 BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(every=16)) for case in EVERY]
 
 

@@ -29,6 +29,11 @@ class Member(Protocol):
     @property
     def lane(self) -> Lane: ...
     @property
+    def spec(self) -> ConsumerSpec:
+        """The consumer.toml that it was started by."""
+        ...
+
+    @property
     def incarnation(self) -> int: ...
     @property
     def pid(self) -> int: ...
@@ -82,6 +87,11 @@ class Group(Protocol):
         ...
 
     @property
+    def specs(self) -> Sequence[ConsumerSpec]:
+        """What its members may be started by: the consumer under trial, and the successors it moves to, in turn."""
+        ...
+
+    @property
     def size(self) -> int:
         """How many members the group was given; one of a higher index is an extra member, who joined later."""
         ...
@@ -126,6 +136,10 @@ class Group(Protocol):
 
     def restart(self, member: Member) -> Member:
         """Starts its next incarnation (killing what still runs of the last) and returns it."""
+        ...
+
+    def move(self, member: Member, spec: ConsumerSpec) -> Member:
+        """Starts its next incarnation as another consumer.toml says, one of `specs`, and returns it."""
         ...
 
     def join(self) -> Member:

@@ -23,7 +23,7 @@ from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers.consumer import MemberFailure
 from kafka_trial.consumers.output import BoundedLog, LineCutter, LogMatch, Reader, drain
 from kafka_trial.consumers.reading_probe import ReadingProbe
-from kafka_trial.consumers.spec import Ready
+from kafka_trial.consumers.spec import ConsumerSpec, Ready
 from kafka_trial.consumers.wire import Wire
 from kafka_trial.errors import StartError
 from kafka_trial.history.recorder import Recorder
@@ -68,17 +68,18 @@ class Launcher(Protocol):
 class ProcessMember:
     """One incarnation. `assigned`: by its own word it has an assignment now, be it an empty one that it was given."""
 
-    def __init__(self, index: int, incarnation: int, lane: Lane, folder: RunFolder, *, log_match: str | None) -> None:
+    def __init__(self, index: int, incarnation: int, lane: Lane, folder: RunFolder, spec: ConsumerSpec) -> None:
         self.name = f"m{index}"
         self.index = index
         self.incarnation = incarnation
         self.lane = lane
+        self.spec = spec
         self.assigned = False
         self.spoke = False  # it has printed a line that says that it is at work
         self.ownership_moved_s = time.monotonic()
         self._owned: set[tuple[str, int]] = set()
         self.asked_to_stop = False
-        self.log_match = LogMatch(log_match) if log_match else None
+        self.log_match = LogMatch(spec.ready.log) if spec.ready.log else None
         self.recorder = Recorder(folder.history, f"consumer-{self.name}-{incarnation}", buffer_events=BUFFERED_EVENTS)
         self._logs = folder.logs
         self._ended = threading.Event()
@@ -186,7 +187,8 @@ class ProcessMember:
         finally:
             os.close(out_write)
             os.close(err_write)
-        self._record("started", pid=self.pid, lane=self.lane.index)
+        told = {"consumer": self.spec.name, "protocol": self.spec.kafka.protocol}
+        self._record("started", pid=self.pid, lane=self.lane.index, **told)
         self.recorder.flush()
         thread_group.start(
             f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, thread_group.stop, probe

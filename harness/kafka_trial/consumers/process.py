@@ -51,23 +51,28 @@ KNOWN_S = 4.0  # a coordinator counts members that are still joining
 
 
 class ProcessGroup:
-    """All members under trial; made by `process_group`, which also ends it. `group_size` asks the coordinator."""
+    """All members under trial; made by `process_group`, which also ends it. `group_size` asks the coordinator.
+
+    `launchers`: what starts members, by the file of their spec. A member that joins is of the one that others moved to.
+    """
 
     def __init__(
         self,
-        spec: ConsumerSpec,
+        specs: Sequence[ConsumerSpec],
         launch_context: LaunchContext,
         *,
-        launcher: Launcher,
+        launchers: Mapping[Path, Launcher],
         thread_group: ThreadGroup,
         lanes: Sequence[Lane],
         folder: RunFolder,
         group_size: Callable[[], int | None] | None,
         probe: ReadingProbe | None = None,
     ) -> None:
-        self.spec = spec
+        self.specs = tuple(specs)
+        self.spec = self.specs[0]
         self.launch_context = launch_context
-        self._launcher = launcher
+        self._joins_as = self.spec
+        self._launchers = launchers
         self._thread_group = thread_group
         self._lanes = list(lanes)
         self._folder = folder
@@ -110,7 +115,7 @@ class ProcessGroup:
     def start(self) -> None:
         """Starts all members at once."""
         for index in range(self.launch_context.members):
-            self._start(index, incarnation=0)
+            self._start(index, self.spec, incarnation=0)
 
     def wait_ready(self, within_s: float, *, alive: Callable[[], str | None] | None = None) -> list[MemberFailure]:
         """Waits until every member is ready as the spec says; returns who is not, empty when all are.
@@ -148,14 +153,21 @@ class ProcessGroup:
 
     def restart(self, member: Member) -> Member:
         """Starts its next incarnation (killing what still runs of the last) and returns it."""
+        return self.move(member, self._current[member.name].spec)
+
+    def move(self, member: Member, spec: ConsumerSpec) -> Member:
+        """Starts its next incarnation as another consumer.toml says (killing what still runs of the last) and returns
+        it; later ones are of that too."""
         current = self._current[member.name]
+        if spec is not current.spec:
+            self._joins_as = spec
         if current.alive:
             self.kill(current)
         self._wait_ended(current)
         self._past.append(current)
         if member.name in self._left:
             self._left.remove(member.name)
-        return self._start(current.index, incarnation=current.incarnation + 1)
+        return self._start(current.index, spec, incarnation=current.incarnation + 1)
 
     def join(self) -> Member:
         """Starts a further member on a lane of its own: a free lane, else the one of a further member that left.
@@ -165,7 +177,7 @@ class ProcessGroup:
         """
         index = max((member.index for member in self._current.values()), default=-1) + 1
         if index < len(self._lanes):
-            return self._start(index, incarnation=0)
+            return self._start(index, self._joins_as, incarnation=0)
         extra_members = [name for name in self._left if self._current[name].index >= self.size]
         if not extra_members:
             raise UnjudgeableError(f"all {len(self._lanes)} lanes have members: lease more lanes for members that join")
@@ -177,7 +189,7 @@ class ProcessGroup:
         self._left.append(current.name)
         began = time.monotonic()
         self._ask_to_stop(current)
-        self._end(current, by=began + self.spec.stop.within_s)
+        self._end(current, by=began + current.spec.stop.within_s)
         return time.monotonic() - began
 
     def stop(self) -> list[MemberFailure]:
@@ -191,7 +203,7 @@ class ProcessGroup:
         began = time.monotonic()
         for member in running:
             self._ask_to_stop(member)
-        stopped = [self._end(member, by=began + self.spec.stop.within_s) for member in running]
+        stopped = [self._end(member, by=began + member.spec.stop.within_s) for member in running]
         return failures + [failure for failure in stopped if failure]
 
     def close(self) -> None:
@@ -202,16 +214,16 @@ class ProcessGroup:
         for member in self._current.values():
             self._wait_ended(member)
 
-    def _start(self, index: int, *, incarnation: int) -> ProcessMember:
-        member = ProcessMember(index, incarnation, self._lanes[index], self._folder, log_match=self.spec.ready.log)
+    def _start(self, index: int, spec: ConsumerSpec, *, incarnation: int) -> ProcessMember:
+        member = ProcessMember(index, incarnation, self._lanes[index], self._folder, spec)
         values = self._values(member)
         member.start(
-            self._launcher,
+            self._launchers[spec.path],
             self._thread_group,
-            [fill(part, values) for part in self.spec.command],
-            env=environment(self.spec, values),
-            cwd=self.spec.folder,
-            dialect=self.spec.evidence.events,
+            [fill(part, values) for part in spec.command],
+            env=environment(spec, values),
+            cwd=spec.folder,
+            dialect=spec.evidence.events,
             probe=self._probe,
         )
         self._current[member.name] = member
@@ -219,7 +231,7 @@ class ProcessGroup:
 
     def _values(self, member: ProcessMember) -> dict[str, str]:
         return words(
-            self.spec,
+            member.spec,
             self.launch_context,
             member=member.name,
             incarnation=member.incarnation,
@@ -254,8 +266,9 @@ class ProcessGroup:
 
     def _ready(self, member: ProcessMember) -> bool:
         address = member.address or HERE
-        url = fill(self.spec.ready.http or "", self._values(member) | {"address": address})
-        return is_ready(member, self.spec.ready, url=url, by_hand=self.spec.kafka.protocol == "none")
+        ready = member.spec.ready
+        url = fill(ready.http or "", self._values(member) | {"address": address})
+        return is_ready(member, ready, url=url, by_hand=member.spec.kafka.protocol == "none")
 
     def _awaited(self) -> str:
         """Returns what a member that is not ready has not shown, as the end of a sentence."""
@@ -277,15 +290,15 @@ class ProcessGroup:
         return [exited(member) for member in unasked]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
-        member.ask_to_stop(self.spec.stop.number, within_s=self.spec.stop.within_s)
+        member.ask_to_stop(member.spec.stop.number, within_s=member.spec.stop.within_s)
 
     def _end(self, member: ProcessMember, *, by: float) -> MemberFailure | None:
-        asked = f"SIG{self.spec.stop.signal}"
+        asked = f"SIG{member.spec.stop.signal}"
         left_s = max(0.0, by - time.monotonic())
         try:
             wait_until(lambda: not member.alive, within_s=left_s, what=f"{member.name} to stop", every_s=0.01)
         except WaitTimeout:
-            message = f"did not stop within {self.spec.stop.within_s:g} s of {asked}: killed"
+            message = f"did not stop within {member.spec.stop.within_s:g} s of {asked}: killed"
             member.note_end(message=message, asked="overdue")
             member.signal(SIGKILL)
             self._wait_ended(member)
@@ -308,8 +321,10 @@ def process_group(
     group_size: Callable[[], int | None] | None = None,
     run: EventWriter | None = None,
     network: ContainerNetwork | None = None,
+    successors: Sequence[ConsumerSpec] = (),
 ) -> Iterator[ProcessGroup]:
-    """Yields the members of `spec`, not started yet; kills what is left of them at the end.
+    """Yields the members of `spec`, not started yet; kills what is left of them at the end. They may be moved to
+    `successors`, which are processes or containers as `spec` is.
 
     Those of an image are containers on `network`. Member i runs in `lanes[i]`; lanes beyond `launch_context.members`
     are for members that join. `group_size` returns how many members the coordinator knows, 0 while the group is not
@@ -323,15 +338,14 @@ def process_group(
         held_ns = 0 if spec.image is None else ENGINE_HOLDS_NS
         probe = None if run is None else stack.enter_context(reading_probe(child_processes, run, least_ns=held_ns))
         thread_group = stack.enter_context(ThreadGroup("consumers", real_time=True))
-        launcher: Launcher = child_processes
-        if spec.image is not None:
-            if network is None:
-                raise StartError(f"image {spec.image}: this cluster has no network for containers")
-            launcher = stack.enter_context(container_launcher(spec.image, spec.image_limits, network, thread_group))
+        launchers = {
+            one.path: stack.enter_context(_launcher(one, child_processes, network, thread_group))
+            for one in (spec, *successors)
+        }
         group = ProcessGroup(
-            spec,
+            (spec, *successors),
             launch_context,
-            launcher=launcher,
+            launchers=launchers,
             thread_group=thread_group,
             lanes=lanes,
             folder=folder,
@@ -342,6 +356,19 @@ def process_group(
             yield group
         finally:
             group.close()
+
+
+@contextmanager
+def _launcher(
+    spec: ConsumerSpec, child_processes: ChildProcesses, network: ContainerNetwork | None, thread_group: ThreadGroup
+) -> Iterator[Launcher]:
+    if spec.image is None:
+        yield child_processes
+        return
+    if network is None:
+        raise StartError(f"image {spec.image}: this cluster has no network for containers")
+    with container_launcher(spec.image, spec.image_limits, network, thread_group) as launcher:
+        yield launcher
 
 
 # What a command needs of the caller's environment to run at all; everything else is [env] and pass_env.

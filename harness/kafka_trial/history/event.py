@@ -14,7 +14,8 @@ workload            send              outcome op? id topic key? entity? partitio
                                       (invoke, then ok with partition and offset, or fail / info with message;
                                        completions repeat id, topic and key)
                     load              name(opening-burst|steady|burst) state(begins|ends) count
-consumer-M-I        started           pid lane  (harness: process began; first line of every incarnation)
+consumer-M-I        started           pid lane consumer? protocol?  (harness: process began; first line of every incarnation;
+                                      consumer, protocol: of the consumer.toml that it was started by)
                     ready             (startup_complete)
                     assigned revoked lost   entries[{topic partition}]     (revoked, lost: when the callback returned)
                     delivered         topic partition offset id? key?        (handler starts; or the poll returned it)

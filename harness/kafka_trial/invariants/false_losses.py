@@ -100,7 +100,7 @@ def _refused(batch: Batch, rows: Table) -> Bools:
 def _said_goodbye(batch: Batch, rows: Table) -> Bools:
     """Returns which members had left by a heartbeat (KIP-848); a request is read a moment after its answer."""
     about = batch.trial_context
-    if "consumer" not in (about.protocol, about.settings.protocol):
+    if not about.speaks("consumer"):
         return np.zeros(len(rows), np.bool_)
     leaves = [(about.lanes[lane], at_ns) for lane, at_ns in about.declared_timeouts.leaves if lane in about.lanes]
     member, at_ns = np.array(sorted(leaves), np.int64).reshape(-1, 2).T

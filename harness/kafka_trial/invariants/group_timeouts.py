@@ -25,7 +25,8 @@ class DeclaredTimeouts:
     `session_timeout_s` and `rebalance_timeout_s`: the longest that a member joined with, or that the cluster gives to
     members of KIP-848. `heartbeat_s` and `poll_cycle_s`: the longest time between two heartbeats, and two deliveries
     (of a consumer that prints none: two fetches), of one member before the faults. `leaves`: lane and time of each
-    request to leave the group that was answered without an error.
+    request to leave the group that was answered without an error. `protocols`: all that members spoke; `protocol` is
+    the one with the longer waits, where there are two.
     """
 
     protocol: str | None = None
@@ -34,6 +35,7 @@ class DeclaredTimeouts:
     heartbeat_s: float | None = None
     poll_cycle_s: float | None = None
     leaves: tuple[tuple[int, int], ...] = ()
+    protocols: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

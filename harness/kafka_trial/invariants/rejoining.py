@@ -139,8 +139,8 @@ def returns(trial_context: TrialContext, *, until_ns: int) -> Iterator[Return]:
         hit = _on(trial_context, last)
         if any(window.healed_ns is None for window in hit):
             continue
-        again = any(one.started_ns < last.started_ns for one in own)
-        moments = [(last.started_ns, "was started again")] if again else []
+        earlier = max((one for one in own if one is not last), key=lambda one: one.started_ns, default=None)
+        moments = [(last.started_ns, _start(earlier, last))] if earlier else []
         moments += [(one.healed_ns or 0, _healing(one)) for one in hit if one.kind not in KILLING | STOPPING]
         if moments:
             yield Return(number, last, *max(moments))
@@ -156,6 +156,11 @@ def _on(trial_context: TrialContext, process: Incarnation) -> list[Window]:
         and window.kind not in NO_DISTURBANCE
         and (NEVER if window.healed_ns is None else window.healed_ns) >= process.started_ns
     ]
+
+
+def _start(earlier: Incarnation, last: Incarnation) -> str:
+    moved = None not in (earlier.consumer, last.consumer) and earlier.consumer != last.consumer
+    return f"was moved from {earlier.consumer} to {last.consumer}" if moved else "was started again"
 
 
 def _healing(window: Window) -> str:

@@ -32,6 +32,7 @@ CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refu
 HARMLESS: Final = frozenset(
     {
         *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
+        *("move-client", "version-roll"),
         *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
         *("handler-slow", "handler-failing", "poison-record"),
     }

@@ -75,7 +75,8 @@ class Incarnation:
 
     `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
     harness had asked it to go (no, stop, overdue, kill; None where its last line does not say). `assigns`, `delivers`,
-    `completes`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`.
+    `completes`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`. `consumer`,
+    `protocol`: the name and the protocol of the consumer.toml that it was started by; None: an earlier version's line.
     """
 
     source: int
@@ -96,6 +97,8 @@ class Incarnation:
     assigns: bool = False
     delivers: bool = False
     completes: bool = False
+    consumer: str | None = None
+    protocol: str | None = None
 
     @property
     def works(self) -> bool:
@@ -432,6 +435,11 @@ class TrialContext:
     def protocol(self) -> str:
         """The protocol that the members speak with their group; what is declared where nobody saw it."""
         return self.declared_timeouts.protocol or self.settings.protocol
+
+    def speaks(self, protocol: str) -> bool:
+        """Tells whether any member ever spoke a protocol with the group: as the brokers heard, or as it is declared."""
+        declared = {self.settings.protocol, *(one.protocol for one in self.incarnations)}
+        return protocol in {*declared, *self.declared_timeouts.protocols, self.declared_timeouts.protocol}
 
     @property
     def undisturbed_until_ns(self) -> int | None:

@@ -51,7 +51,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 21
+CACHE_SCHEMA = 22
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
@@ -265,4 +265,5 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
 
 
 def _declared_timeouts(plain: Mapping[str, Any]) -> DeclaredTimeouts:
-    return DeclaredTimeouts(**dict(plain) | {"leaves": tuple(map(tuple, plain["leaves"]))})
+    told = {"leaves": tuple(map(tuple, plain["leaves"])), "protocols": tuple(plain["protocols"])}
+    return DeclaredTimeouts(**dict(plain) | told)

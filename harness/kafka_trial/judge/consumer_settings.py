@@ -6,19 +6,33 @@ Read again at each `check`, for a claim may be changed.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kafka_trial.invariants.trial_context import Settings
 
+SUCCESSORS = "successor-*.toml"
+TIMES = ("session_timeout_s", "poll_interval_s", "metadata_age_s", "request_timeout_s", "ready_within_s")
+
 
 def settings_of(path: Path) -> Settings:
     """Returns what consumer.toml declares, for the bounds and for which rules apply; defaults where it says nothing.
 
-    The file was checked before the trial; one that cannot be read now leaves the defaults.
+    The file was checked before the trial; one that cannot be read now leaves the defaults. Where members were moved to
+    successors, which lie beside it, the longest of each time counts.
     """
+    told = [_declared(file) for file in (path, *sorted(path.parent.glob(SUCCESSORS)))]
+    longest: dict[str, Any] = {name: _longest(told, name) for name in TIMES}
+    return replace(told[0], **longest)
+
+
+def _longest(told: Sequence[Settings], name: str) -> float | None:
+    return max((value for one in told if (value := getattr(one, name)) is not None), default=None)
+
+
+def _declared(path: Path) -> Settings:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

@@ -111,6 +111,7 @@ class TimeoutCollector:
             heartbeat_s=self.heartbeats.longest_s(),
             poll_cycle_s=(self.fetches if self.silent else self.deliveries).longest_s(least_ns=SEEN_MIN_NS),
             leaves=tuple(sorted(self.leaves)),
+            protocols=tuple(sorted(self.protocols)),
         )
 
 

@@ -161,6 +161,7 @@ def _started(builder: TrialContextBuilder, source: int, body: Body) -> None:
         "member": member,
         "number": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
+        **{key: body[key] for key in ("consumer", "protocol") if isinstance(body.get(key), str)},
         **{key: value for key, value in builder.incarnations.get(source, {}).items() if key in ("worked_ns", *TELLS)},
     }
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.sink import Sink
     from kafka_trial.history.recorder import EventWriter
 
+JOINS = ("JOIN_GROUP", "CONSUMER_GROUP_HEARTBEAT")
 WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
 
 
@@ -133,8 +134,22 @@ class RequestLog:
 
     def count(self, lanes: Collection[int]) -> dict[str, int]:
         """Returns how many requests of each API came over `lanes` since the last count."""
-        details = (event.details for event in self._follower.new_events() if event.kind == "request")
-        return dict(sorted(Counter(one["api"] for one in details if one.get("lane") in lanes).items()))
+        return dict(sorted(Counter(event.details["api"] for event in self._new_requests(lanes)).items()))
+
+    def asked_to_join(self, lane: int, group: str, *, since_wall_ns: int) -> list[tuple[str, int]]:
+        """Returns by which APIs a client on `lane` asked to be in the group, in requests that it began since then, and
+        how each was answered (Kafka's error codes); of those since the last call."""
+        found = []
+        for event in self._new_requests({lane}):
+            about, took_ns = event.details, int((event.details.get("duration_ms") or 0) * 1_000_000)
+            asks = about["api"] in JOINS and about.get("group") == group and (about.get("epoch") or 0) >= 0
+            if asks and event.source_wall_ns is not None and event.source_wall_ns - took_ns >= since_wall_ns:
+                found.append((str(about["api"]), int(about.get("error") or 0)))
+        return found
+
+    def _new_requests(self, lanes: Collection[int]) -> Iterator[Event]:
+        events = (event for event in self._follower.new_events() if event.kind == "request")
+        return (event for event in events if event.details.get("lane") in lanes)
 
 
 def _address(text: str) -> tuple[str, int]:

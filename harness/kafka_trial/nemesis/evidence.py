@@ -331,6 +331,30 @@ def replaced(before: ProcessSnapshot, after: ProcessSnapshot) -> Evidence:
     return Evidence(True, f"process {after.pid} runs in the place of {before.pid}", details)
 
 
+def moved_client(
+    before: ProcessSnapshot, after: ProcessSnapshot, asked: Sequence[tuple[str, int]], *, consumer: str
+) -> Evidence:
+    """Another process was started where the old one stood, and its client asked its brokers to be in the group; or it
+    ended by itself before that: what becomes of it is its own."""
+    answers = {api: sorted({error for name, error in asked if name == api}) for api, _ in asked}
+    details = {
+        "pid_before": before.pid,
+        "pid_after": after.pid,
+        "consumer": consumer,
+        "asked_to_join": answers,
+        "exit_code": after.exit_code,
+    }
+    if before.pid == after.pid or not (after.states or after.exit_code is not None):
+        return Evidence(False, f"process {before.pid} was not replaced by one of {consumer}", details)
+    if not asked and after.exit_code is None:
+        return Evidence(False, f"process {after.pid} of {consumer} runs, and no broker saw its client join", details)
+    place = f"of {consumer} in the place of {before.pid}"
+    if not asked:
+        return Evidence(True, f"process {after.pid} {place} exited with {after.exit_code} before it joined", details)
+    told = ", ".join(f"{api} answered {'/'.join(map(str, errors))}" for api, errors in answers.items())
+    return Evidence(True, f"process {after.pid} {place} asked to join the group ({told})", details)
+
+
 def rebalanced(before: GroupSnapshot, inside: Sequence[GroupSnapshot], *, members_change: int) -> Evidence:
     """The offsets log shows a later generation or epoch, with more (`members_change` > 0) or fewer member ids."""
     seen = [snapshot for snapshot in inside if snapshot.epoch is not None and snapshot.epoch != before.epoch]

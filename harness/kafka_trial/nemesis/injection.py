@@ -309,6 +309,12 @@ class Injection:
         lanes = {member_named(self.context, name).lane.index for name in self.target.members}
         return self._requests.count(lanes)
 
+    def asked_to_join(self, *, since_wall_ns: int) -> list[tuple[str, int]]:
+        """R: by which APIs the target's client has asked to be in its group, in requests begun since then, and how each
+        was answered; of those since the last call."""
+        group, lane = self.context.group_name, self.member().lane.index
+        return self._requests.asked_to_join(lane, group, since_wall_ns=since_wall_ns)
+
     def lane_seen(self, phase: str, arming_id: str) -> LaneSeen:
         """What the toxics on the member's proxies have seen of its requests since they were armed so."""
         return self.keep(phase, LaneCuts(self.context.cluster.toxiproxy, self.member().lane).seen(arming_id))

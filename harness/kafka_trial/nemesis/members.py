@@ -5,7 +5,8 @@ Signals are judged from that process group itself, forced rebalances from the of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from kafka_trial.nemesis.targets import member_named
 from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
-    from kafka_trial.consumers.consumer import Member
+    from kafka_trial.consumers.consumer import ConsumerSpec, Member
 
 EXIT_WITHIN_S = 10.0
 ASKED_WITHIN_S = 10.0  # a member works in rounds: in so long each has come past its crash points
@@ -82,6 +83,64 @@ def restart(injection: Injection) -> Iterator[Evidence]:
         return
     after = injection.hold(lambda: injection.process("inside"))[-1]
     yield evidence.replaced(before, after)
+
+
+SUCCESSOR, PREDECESSOR = "successor", "predecessor"
+JOINS_WITHIN_S = 20.0  # of a process: on a busy machine a JVM takes its time
+
+
+def _link_problems(options: Mapping[str, Any]) -> list[str]:
+    return [f"link must be 1 or more, not {options['link']}"] if options.get("link", 1) < 1 else []
+
+
+@fault(
+    "move-client",
+    targets=("member",),
+    scope="members",
+    heals=True,
+    complete=_complete,
+    choices={"to": (SUCCESSOR, PREDECESSOR)},
+    check=_link_problems,
+)
+def move_client(injection: Injection, *, to: str = SUCCESSOR, link: int = 1) -> Iterator[Evidence]:
+    """Ends a member as its consumer.toml says; its next incarnation is of its consumer's successor, or back again.
+
+    Of several successors in a chain `link` names the one: 1 is the first, and its predecessor the consumer itself.
+
+    Raises:
+        UnjudgeableError: there is no such successor.
+    """
+    group, before = injection.context.group, injection.process("before")
+    spec = _moved_to(group.specs, link if to == SUCCESSOR else link - 1)
+    asked, moved = list[tuple[str, int]](), False
+    try:
+        injection.injected(acts_as="restart")
+        group.leave(injection.member())
+        ended = injection.process("inside")
+        if ended.exit_code is None:
+            yield evidence.terminated(before, ended)
+            return
+        since_wall_ns = time.time_ns()
+        group.move(injection.member(), spec)
+        moved = True  # one that ends by itself from now on is not started again
+
+        def look() -> ProcessSnapshot:
+            asked.extend(injection.asked_to_join(since_wall_ns=since_wall_ns))
+            return injection.process("inside")
+
+        looks = injection.hold_until(
+            look, lambda seen: bool(asked) or seen[-1].exit_code is not None, within_s=JOINS_WITHIN_S
+        )
+        yield evidence.moved_client(before, looks[-1], asked, consumer=spec.name)
+    finally:
+        if not moved:
+            injection.member_again()
+
+
+def _moved_to(specs: Sequence[ConsumerSpec], place: int) -> ConsumerSpec:
+    if place >= len(specs):
+        raise UnjudgeableError(f"{specs[0].name} has {len(specs) - 1} successors, and none of the number {place}")
+    return specs[place]
 
 
 def _crash_point_problems(options: Mapping[str, Any]) -> list[str]:

@@ -127,7 +127,8 @@ class TrialEnvironment:
         return slowest_backlog(by_partition, self.rate_per_s, self.opening_burst)
 
     def _watched_anew(self) -> GroupWatch:
-        return GroupWatch(self.folder.history, self.group_name, self.trial_spec.consumer).update()
+        spec = self.trial_spec
+        return GroupWatch(self.folder.history, self.group_name, spec.consumer, spec.successors).update()
 
     @property
     def _is_silent(self) -> bool:

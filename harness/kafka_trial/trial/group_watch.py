@@ -6,7 +6,7 @@ The judge reads the same from the whole history (`judge/requested_timeouts.py`),
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class GroupWatch:
     history: Path
     group: str
     spec: ConsumerSpec
+    successors: Sequence[ConsumerSpec] = ()
     phases: dict[str, int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     changes: int = 0  # group records so far
@@ -54,6 +55,7 @@ class GroupWatch:
     _windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     _timeouts_ms: dict[str, int] = field(default_factory=dict)
     _protocols: set[str] = field(default_factory=set)
+    _type: str | None = None  # of the group, by its last record or, where there is none yet, by a join
     _leaves: list[tuple[int, int]] = field(default_factory=list)
     _lanes: dict[int, str] = field(default_factory=dict)
     _rounds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
@@ -131,8 +133,8 @@ class GroupWatch:
 
     @property
     def classic(self) -> bool:
-        """Whether its members speak the classic protocol."""
-        return "classic" in self._protocols
+        """Whether its coordinator has it as a group of the classic protocol now: it may go over, and back."""
+        return self._type == "classic"
 
     def rests(self, *, now_ns: int) -> bool:
         """Tells whether the group has as many members as before the faults, and has noticed those that it lost."""
@@ -142,17 +144,19 @@ class GroupWatch:
         return noticed and len(self.member_ids) == self.members_before
 
     def _settings(self) -> Settings:
-        kafka, spec = self.spec.kafka, self.spec
+        """As the judge has them: of a consumer and its successors the longest times."""
+        spec, kafkas = self.spec, [one.kafka for one in (self.spec, *self.successors)]
+        asked_s = [one.request_timeout_s for one in kafkas if one.request_timeout_s is not None]
         return Settings(
-            protocol=kafka.protocol,
-            session_timeout_s=kafka.session_timeout_s,
-            poll_interval_s=kafka.poll_interval_s,
-            metadata_age_s=kafka.metadata_age_s,
+            protocol=spec.kafka.protocol,
+            session_timeout_s=max(one.session_timeout_s for one in kafkas),
+            poll_interval_s=max(one.poll_interval_s for one in kafkas),
+            metadata_age_s=max(one.metadata_age_s for one in kafkas),
             commit_interval_s=spec.progress.interval_s,
             converge_within_s=spec.claim.converge_within_s,
-            request_timeout_s=kafka.request_timeout_s,
+            request_timeout_s=max(asked_s, default=None),
             handler_max_s=spec.evidence.handler_max_s,
-            ready_within_s=spec.ready.within_s,
+            ready_within_s=max(one.ready.within_s for one in (spec, *self.successors)),
         )
 
     def _declared(self) -> DeclaredTimeouts:
@@ -230,6 +234,7 @@ class GroupWatch:
             members = details.get("members", ())
             self.member_ids = frozenset(member["member_id"] for member in members)
             self._protocols |= {"classic"} if members else set()
+            self._type = "classic" if members else self._type
             for member in members:
                 self._take_timeouts(member)
         elif tombstone:
@@ -237,6 +242,7 @@ class GroupWatch:
         else:
             self.member_ids |= {str(details.get("member_id"))}
             self._protocols.add("consumer")
+            self._type = "consumer"
             self._take_timeouts(details)
         self._sizes.append((time_ns, len(self.member_ids)))
 
@@ -256,6 +262,7 @@ class GroupWatch:
             _lengthen(self._beats, f"{event.source} {about['lane']}", event.time_ns)
         if about["api"] == "JOIN_GROUP":
             self._protocols.add("classic")
+            self._type = self._type or "classic"
             self._take_timeouts(about)
         goodbye = about["api"] == "CONSUMER_GROUP_HEARTBEAT" and about.get("epoch") == LEFT_EPOCH
         if (goodbye or (about["api"] == "LEAVE_GROUP" and not about.get("error"))) and about.get("lane") is not None:

@@ -58,7 +58,8 @@ class PresenceCollector:
 def _started(seen: PresenceCollector, event: Event) -> None:
     if event.member is not None:
         about = {"member": event.member, "number": event.incarnation or 0, "started_ns": event.time_ns}
-        seen.processes[event.source] = about
+        told = {name: event.details.get(name) for name in ("consumer", "protocol")}
+        seen.processes[event.source] = about | told
 
 
 def _exited(seen: PresenceCollector, event: Event) -> None:

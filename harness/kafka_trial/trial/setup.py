@@ -36,6 +36,7 @@ from kafka_trial.consumers.process import (
     sink_topic,
 )
 from kafka_trial.consumers.sink import Sink, start_sink
+from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.containers.network import require_image
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
@@ -60,6 +61,7 @@ from kafka_trial.witness.witness import IntermediateTopicsRead, SinkTableRead, S
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
 
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
+SUCCESSOR_TOML = "successor-{number}.toml"
 REACHED_WITHIN_S = 10.0
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
@@ -95,8 +97,9 @@ def _opened(
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
     kept_in, trial_spec = trial_spec.consumer.folder, _with_consumer_built(trial_spec, folder)
-    if trial_spec.consumer.image is not None and (network := cluster.container_network) is not None:
-        network.images[trial_spec.consumer.image] = require_image(network.client, trial_spec.consumer.image)
+    for image in (one.image for one in (trial_spec.consumer, *trial_spec.successors)):
+        if image is not None and (network := cluster.container_network) is not None:
+            network.images[image] = require_image(network.client, image)
     payload = trial_spec.payload if trial_spec.payload == OURS else keep_payload(trial_spec.payload, folder.payload)
     _write_trial_spec(trial_spec, cluster, folder, kept_in)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
@@ -149,6 +152,7 @@ def _opened(
             group_size=lambda: _group_size(admin, group_name),
             run=run,
             network=cluster.container_network,
+            successors=trial_spec.successors,
         )
     )
     thread_group.start(
@@ -182,7 +186,7 @@ def _opened(
             by_effects=trial_spec.consumer.evidence.sink != "none",
             no_effect=trial_spec.consumer.evidence.no_effect,
         ),
-        watch=GroupWatch(folder.history, group_name, trial_spec.consumer),
+        watch=GroupWatch(folder.history, group_name, trial_spec.consumer, trial_spec.successors),
         stack=stack,
         payload=payload,
         output=output,
@@ -217,10 +221,19 @@ def _broker_pids(cluster: Cluster) -> list[int]:
 
 def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
     """Returns a spec whose consumer, where it is stored as a patch, lies in the run folder as any other would."""
-    consumer = trial_spec.consumer
-    if find_patch(consumer.folder) is None:
+    built = dict[Path, Path]()  # variants of one consumer lie in one folder
+
+    def in_run_folder(consumer: ConsumerSpec) -> ConsumerSpec:
+        if find_patch(consumer.folder) is None:
+            return consumer
+        if consumer.folder not in built:
+            built[consumer.folder] = build_consumer_folder(consumer.path, folder.consumer).parent
+        return replace(consumer, path=built[consumer.folder] / consumer.path.name)
+
+    if all(find_patch(one.folder) is None for one in (trial_spec.consumer, *trial_spec.successors)):
         return trial_spec
-    return replace(trial_spec, consumer=replace(consumer, path=build_consumer_folder(consumer.path, folder.consumer)))
+    consumer, *successors = map(in_run_folder, (trial_spec.consumer, *trial_spec.successors))
+    return replace(trial_spec, consumer=consumer, successors=tuple(successors))
 
 
 def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, kept_in: Path) -> None:
@@ -235,10 +248,17 @@ def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder
     )
     if trial_spec.consumer.image is not None and cluster.container_network is not None:
         metadata |= {"consumer_image": trial_spec.consumer.image, "images": cluster.container_network.images}
+    if trial_spec.successors:
+        metadata["successors"] = [
+            {"file": str(one.path.absolute()), "digest": consumer_files(one.path, trial_spec.payload).digest}
+            for one in trial_spec.successors
+        ]
     folder.write_json("run.json", metadata)
     folder.write_json("scenario.json", scenario_to_table(trial_spec.scenario))
     folder.write_json("schedule.json", plan_to_table(trial_spec.plan))
-    (folder.path / "consumer.toml").write_text(merged_text(trial_spec.consumer.path), encoding="utf-8")
+    for number, one in enumerate((trial_spec.consumer, *trial_spec.successors)):
+        name = SUCCESSOR_TOML.format(number=number) if number else "consumer.toml"
+        (folder.path / name).write_text(merged_text(one.path), encoding="utf-8")
 
 
 def _scenario_file(trial_spec: TrialSpec) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ class TrialSpec:
     """What one trial asks. `exact`: replay the recorded targets of the plan, not their roles.
 
     `scenario_file`: where the scenario was read from; None for one that is a value of Python. `payload`: what the
-    records are made of: what the consumer says, or what an earlier trial has kept.
+    records are made of: what the consumer says, or what an earlier trial has kept. `successors`: what its members are
+    moved to by `move-client`, one after the other.
     """
 
     scenario: Scenario
@@ -41,6 +42,7 @@ class TrialSpec:
     exact: bool = False
     scenario_file: Path | None = None
     payload: PayloadFiles = OURS
+    successors: tuple[ConsumerSpec, ...] = ()
 
     @property
     def members(self) -> int:
@@ -78,12 +80,13 @@ def make_trial_spec(
     image: str | None = None,
     payload: Path | None = None,
     load: float | None = None,
+    successors: Sequence[Path] = (),
 ) -> TrialSpec:
     """Returns a trial spec whose every word has been checked, before anything starts.
 
     `image`: put this one on trial, with its own command, in the place of what the consumer's file names. `payload`: the
     folder in which an earlier trial has kept what its records were made of. `load`: which part of the scenario's load;
-    None: as the consumer's file says.
+    None: as the consumer's file says. `successors`: see `with_successors`.
 
     Raises:
         InputError: something in it is wrong; all problems of one input at once.
@@ -111,9 +114,54 @@ def make_trial_spec(
     if problem := load_problem(files, scenario.load):
         raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
     trial_spec = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
+    if successors:
+        trial_spec = with_successors(trial_spec, successors, kafka_version=version)
+    links = max((one.options.get("link", 1) for one in plan.faults if one.fault == "move-client"), default=0)
+    if links > len(successors):
+        problem = f"move-client needs {links} successors of {consumer} to move members to; {len(successors)} are named"
+        raise InputError(f"scenario {scenario.name}", problem)
     if exact:
         require_resolved(plan, _target_names(trial_spec), where=str(schedule or "--exact"))
     return trial_spec
+
+
+def with_successors(trial_spec: TrialSpec, files: Sequence[Path], *, kafka_version: str) -> TrialSpec:
+    """Returns the spec of a trial whose members can be moved to other consumers, one after the other; `kafka_version`:
+    of the brokers that they will be moved on.
+
+    Raises:
+        InputError: a file is wrong, or is of another consumer: it claims or shows something else; all at once.
+    """
+    successors = tuple(spec_from_toml(file) for file in files)
+    for one in successors:
+        render_patched_files(one.folder)
+        check_protocol(one, kafka_version)
+        if problems := list(successor_problems(trial_spec.consumer, one)):
+            raise InputError(str(one.path), problems)
+    names = [one.name for one in (trial_spec.consumer, *successors)]
+    if len({*names}) < len(names):
+        raise InputError(str(successors[-1].path), f"each must have a name of its own, these are {', '.join(names)}")
+    return replace(trial_spec, successors=successors)
+
+
+# What is judged for the whole trial, by whichever of them worked.
+SAME = ("claim", "progress", "evidence", "sink_topic", "sink_postgres", "identity", "payload", "load")
+
+
+def successor_problems(consumer: ConsumerSpec, successor: ConsumerSpec) -> Iterator[str]:
+    """Yields what keeps a consumer from being the successor of another in one trial, as sentences."""
+    for name in SAME:
+        before, after = getattr(consumer, name), getattr(successor, name)
+        for one in fields(before):
+            old, new = getattr(before, one.name), getattr(after, one.name)
+            if old != new:
+                yield f"[{name}] {one.name} is {new!r}, and {old!r} in {consumer.path}: one trial judges both by one"
+    if consumer.members != successor.members:
+        yield f"members is {successor.members}, and {consumer.members} in {consumer.path}: each member is moved"
+    if (consumer.image is None) != (successor.image is None):
+        yield f"one of it and {consumer.path} is an image, the other a command: they need other clusters"
+    if "none" in (old := consumer.kafka.protocol, new := successor.kafka.protocol) and old != new:
+        yield f'[kafka] protocol is "{new}", and "{old}" in {consumer.path}: only members of a group can be moved'
 
 
 def scenario_at_load(spec: ConsumerSpec, scenario: Scenario, load: float | None) -> Scenario:

@@ -25,7 +25,7 @@ from kafka_trial.history.store import RunFolder
 
 OF_A_STAGE = ("heal", "drain", "snapshot")
 OF_A_CONTROL_READ = ("record", "control_read")
-ASKED = ("run.json", "scenario.json", "schedule.json", "consumer.toml")
+ASKED = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,8 @@ def write_stage(whole: RunFolder, end: StageEnd, place: RunFolder) -> None:
     Raises:
         OSError: the disk refuses.
     """
-    for asked in (whole.path / name for name in ASKED):
-        if asked.exists():
-            shutil.copy(asked, place.path / asked.name)
+    for asked in (file for name in ASKED for file in whole.path.glob(name)):
+        shutil.copy(asked, place.path / asked.name)
     if whole.payload.exists():
         shutil.copytree(whole.payload, place.payload)
     for name, size in end.sizes_bytes.items():

@@ -148,8 +148,9 @@ def notes_of(judgement: Judgement) -> list[str]:
 def _contradictions(trial_context: TrialContext) -> Iterator[str]:
     """Yields where the brokers were told something else than consumer.toml declares."""
     settings, told = trial_context.settings, trial_context.declared_timeouts
+    as_declared = told.protocol in {one.protocol for one in trial_context.incarnations}
     pairs = {
-        "protocol": (settings.protocol, told.protocol),
+        "protocol": (settings.protocol, None if as_declared else told.protocol),
         "session_timeout_s": (settings.session_timeout_s, told.session_timeout_s),
         "poll_interval_s": (settings.poll_interval_s, told.rebalance_timeout_s),
     }

@@ -23,7 +23,7 @@ LEAVES_UNANSWERED = (
 LEAVES_ANSWERS_ALONE = (
     *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
     *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
-    *("handler-slow", "handler-failing", "poison-record"),
+    *("handler-slow", "handler-failing", "poison-record", "move-client", "version-roll"),
 )
 
 
