@@ -527,3 +527,55 @@ time.sleep(600)
 def _states(member: Member) -> set[str]:
     """Returns the letters of a member's processes."""
     return set(sampling.process(member.pid, None, set(), container=member.container_view).states)
+
+
+SAYS = f"""
+import os, signal, sys, time
+signal.signal(getattr(signal, os.environ["STOPS"]), lambda *_: sys.exit(0))
+signal.signal(signal.SIGINT if os.environ["STOPS"] == "SIGTERM" else signal.SIGTERM, signal.SIG_IGN)
+print(os.environ["STOPS"], *sys.argv[1:], file=sys.stderr, flush=True)
+print('{ASSIGNED}', flush=True)
+time.sleep(600)
+"""
+OTHER = """
+schema = 1
+name = "other"
+command = ["{python}", "main.py", "{protocol}", "{member}", "{incarnation}"]
+env = { STOPS = "SIGINT" }
+kafka = { protocol = "consumer" }
+evidence = { events = "jsonl" }
+stop = { signal = "INT", within_s = 5 }
+ready = { log = "SIGINT consumer" }
+claim = { delivery = "unclaimed" }
+"""
+
+
+def test_a_member_is_moved_to_another_consumer(tmp_path: Path) -> None:
+    """Its command, environment, protocol, signal and readiness are those of the other then, also when it is started
+    again; its lane and name stay, and its history says which it is. Who is not moved stays as it was."""
+    (tmp_path / "other.toml").write_text(OTHER)
+    other = spec_from_toml(tmp_path / "other.toml")
+    toml = 'env = { STOPS = "SIGTERM" }'
+    with group_on(None, tmp_path, SAYS, members=2, toml=toml, successors=[other]) as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+        before = group.members[0]
+        assert group.leave(before) < 5
+        moved = group.move(before, other)
+        assert (moved.name, moved.lane, moved.incarnation, moved.spec) == ("m0", before.lane, 1, other)
+        assert group.wait_ready(READY_WITHIN_S) == []
+        again = group.restart(moved)
+        joining = group.join()
+        assert group.wait_ready(READY_WITHIN_S) == []
+        assert [one.spec.name for one in group.members] == ["other", "test", "other"]
+        assert group.stop() == []
+    said = {file.name: file.read_text().split() for file in (tmp_path / "run" / "logs").glob("*.stderr")}
+    assert said["m0-0.stderr"] == said["m1-0.stderr"] == ["SIGTERM"]
+    assert said["m0-2.stderr"] == ["SIGINT", "consumer", "m0", "2"]
+    assert said[f"{joining.name}-0.stderr"] == ["SIGINT", "consumer", joining.name, "0"]
+    names = [told(tmp_path, "m0", number)[0] for number in range(3)]
+    assert [(one["consumer"], one["protocol"]) for one in names] == [
+        ("test", "classic"),
+        *([("other", "consumer")] * 2),
+    ]
+    assert again.incarnation == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from histories import (
@@ -21,6 +23,7 @@ from histories import (
     owner,
     phase,
     processed,
+    started,
     with_settings,
 )
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
@@ -270,6 +273,15 @@ def test_a_declaration_that_the_brokers_contradict_is_named() -> None:
         ["consumer.toml declares [kafka] session_timeout_s = 3; the brokers were told 45, which counts"],
         [],
     ]
+
+
+@pytest.mark.parametrize(("protocol", "contradicts"), [("consumer", True), ("classic", False)])
+def test_a_successor_of_another_protocol_contradicts_no_declaration(protocol: str, contradicts: bool) -> None:
+    """Its own consumer.toml declares what the brokers were told."""
+    moved = replace(started("m0-1"), fields=started("m0-1").fields | {"consumer": "new", "protocol": protocol})
+    declared = with_settings(declared=("protocol",), protocol="consumer")
+    found = notes_of(judgement([*STOPPED, moved], settings=declared))
+    assert any("[kafka] protocol" in note for note in found) is contradicts
 
 
 def test_a_partition_that_got_few_records_since_its_last_assignment_is_named() -> None:

@@ -253,3 +253,10 @@ def test_a_line_that_bears_its_own_time_is_compared_by_it() -> None:
     """It was read half a second late."""
     lines: Lines = [*HELD, own_time(LOST, 0.4), after(1), *REJOINS, revoked("m0")]
     assert len(false_losses(batch_of(lines))) == 1
+
+
+def test_a_member_that_says_goodbye_by_a_heartbeat_in_a_group_of_both_protocols_may_lose_partitions() -> None:
+    """While clients are moved from the classic protocol to KIP-848: the classic ones join as they did."""
+    classic = joined("m1", session_timeout_ms=6000)
+    assert how_many(classic, beat("m0", epoch=-1)) == 0
+    assert how_many(classic) == 1

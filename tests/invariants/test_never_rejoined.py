@@ -262,3 +262,15 @@ def test_it_is_not_judged(settings: dict[str, Any], frame: dict[str, Any], becau
     missing = finding(NAME, BOTH, settings=with_settings(**settings), **frame).not_judged
     assert missing is not None
     assert (missing.applies, missing.because.startswith(because)) == (False, True)
+
+
+@pytest.mark.parametrize(("consumer", "how"), [("new", "was moved from old to new"), ("old", "was started again")])
+def test_the_sentence_says_to_which_consumer_a_member_was_moved(consumer: str, how: str) -> None:
+    """Where its process is of another consumer.toml than the one before, by what the harness wrote down."""
+    first = replace(started("m0"), fields=started("m0").fields | {"consumer": "old"})
+    second = replace(started("m0-1"), fields=started("m0-1").fields | {"consumer": consumer})
+    moved = [fault("move-client", "m0", acts_as="restart"), exited("m0", code=0, asked="stop"), second, healed()]
+    lines = [first, *BOTH, *moved, REFUSED, ALONE, LONG]
+    found = finding(NAME, lines, settings=with_settings(events="none"))
+    assert [one.attributes["how"] for one in found.instances] == [how]
+    assert outcome(lines) == (["m0"], 0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
-from kafka_trial.nemesis.context import _address, _header, _newest, _Reader, _round_trip, _string, ask
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import Follower
+from kafka_trial.nemesis.context import RequestLog, _address, _header, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 from kafka_trial.process.waiting import wait_until
 
@@ -66,3 +69,31 @@ def test_the_coordinator_is_the_one_that_brokers_name(cluster: BootedCluster, gr
     read = _Reader(answer, at=8)
     error, _, broker = read.i16(), read.string(), read.i32()
     assert (error, ask(addresses, "no-topic", group).coordinator) == (0, broker)
+
+
+MS = 1_000_000
+ASKED = {"lane": 3, "group": "g", "api": "JOIN_GROUP", "error": 0, "duration_ms": 1.0, "source_wall_ns": 60 * MS}
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, [("JOIN_GROUP", 0)]),
+        ({"error": 23, "epoch": -1}, [("JOIN_GROUP", 23)]),
+        ({"api": "CONSUMER_GROUP_HEARTBEAT", "epoch": 0}, [("CONSUMER_GROUP_HEARTBEAT", 0)]),
+        ({"api": "CONSUMER_GROUP_HEARTBEAT", "epoch": -1}, []),
+        ({"api": "CONSUMER_GROUP_HEARTBEAT", "epoch": -2}, []),
+        ({"duration_ms": 20.0}, []),
+        ({"lane": 2}, []),
+        ({"group": "other"}, []),
+        ({"api": "FETCH"}, []),
+    ],
+    ids=["a join", "refused", "KIP-848", "goodbye", "static goodbye", "its predecessor's", "lane", "group", "API"],
+)
+def test_who_asks_to_be_in_the_group(changes: dict[str, object], found: list[tuple[str, int]], tmp_path: Path) -> None:
+    """By requests that were begun since the process was started: the one before may be answered after its end."""
+    log = RequestLog(Follower(tmp_path, "requests-b*.jsonl"))
+    with Recorder(tmp_path, "requests-b0") as recorder:
+        recorder.record("request", **(ASKED | changes))
+    assert log.asked_to_join(3, "g", since_wall_ns=50 * MS) == found
+    assert log.asked_to_join(3, "g", since_wall_ns=50 * MS) == []

@@ -377,3 +377,29 @@ def test_partitions_added() -> None:
     assert not evidence.partitions_added(LED_BY_1, [LED_BY_1], logs(0, 0)).bit
     assert not evidence.partitions_added(TopicSnapshot(0), [more], logs(0, 0, 0)).bit
     assert not evidence.partitions_added(LED_BY_1, [], logs(0, 0)).bit
+
+
+@pytest.mark.parametrize(
+    ("after", "asked", "bit", "said"),
+    [
+        (ProcessSnapshot(2, 8, ("S",)), [("JOIN_GROUP", 0)], True, "asked to join the group (JOIN_GROUP answered 0)"),
+        (
+            ProcessSnapshot(2, 8, ("S",)),
+            [("JOIN_GROUP", 79), ("JOIN_GROUP", 23), ("JOIN_GROUP", 23)],
+            True,
+            "asked to join the group (JOIN_GROUP answered 23/79)",
+        ),
+        (ProcessSnapshot(2, 8, (), exit_code=1), [("JOIN_GROUP", 23)], True, "asked to join the group"),
+        (ProcessSnapshot(2, 8, (), exit_code=1), [], True, "exited with 1 before it joined"),
+        (ProcessSnapshot(2, 8, ("S",)), [], False, "runs, and no broker saw its client join"),
+        (ProcessSnapshot(2, 7, ("S",)), [("HEARTBEAT", 0)], False, "was not replaced by one of new"),
+        (ProcessSnapshot(2, 8), [], False, "was not replaced by one of new"),
+    ],
+    ids=["joined", "refused", "refused, and ended", "ended", "never asked", "the old one", "nobody"],
+)
+def test_a_client_was_moved_when_brokers_heard_of_it(
+    after: ProcessSnapshot, asked: list[tuple[str, int]], bit: bool, said: str
+) -> None:
+    """Another process, and its join, whatever the answer was; one that ends by itself shows what it is worth."""
+    found = evidence.moved_client(ProcessSnapshot(1, 7, ("S",)), after, asked, consumer="new")
+    assert (found.bit, said in found.message) == (bit, True), found.message

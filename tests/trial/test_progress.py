@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_trial.claim import Claim
-from kafka_trial.consumers.spec import ConsumerSpec
+from kafka_trial.consumers.spec import ConsumerSpec, Ready
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN, convergence_bound_s
@@ -260,3 +261,35 @@ def test_the_drain_waits_for_what_was_handed_on(tmp_path: Path) -> None:
         with (folder.history / "offsets.jsonl").open("ab") as log:
             log.write(more.path.read_bytes())
     assert (progress.update().lag(ENDS), progress.is_left(ENDS)) == (0, False)
+
+
+GONE_OVER = [
+    ("offsets", 6.0, "group_tombstone", {"group": "g", "record_type": 2}),
+    ("offsets", 6.0, "member", {"group": "g", "member_id": "a", "rebalance_timeout_ms": 300_000}),
+]
+BACK = [("offsets", 9.0, "group_tombstone", {"group": "g", "record_type": 5, "member_id": "a"}), group(9, "a")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "classic"),
+    [
+        ([("requests-b0", 1.0, "request", {"api": "JOIN_GROUP", "group": "g"})], True),
+        ([group(5, "a")], True),
+        ([group(5, "a"), *GONE_OVER], False),
+        ([group(5, "a"), *GONE_OVER, ("requests-b0", 7.0, "request", {"api": "JOIN_GROUP", "group": "g"})], False),
+        ([group(5, "a"), *GONE_OVER, *BACK], True),
+    ],
+    ids=["joins", "classic", "goes over", "one joins as before", "goes back"],
+)
+def test_a_group_is_of_the_type_of_its_last_record(lines: list[Told], classic: bool, tmp_path: Path) -> None:
+    """Its coordinator describes it so, whatever protocol each member speaks."""
+    watch = watch_of(tmp_path, *lines)
+    assert watch.classic is classic
+    assert not watch.changes or watch.member_ids == frozenset("a")
+
+
+def test_of_a_consumer_and_its_successors_the_longest_times_count(tmp_path: Path) -> None:
+    """As for the judge, which reads the files of both."""
+    longer = replace(SPEC, kafka=replace(SPEC.kafka, session_timeout_s=60.0), ready=Ready(within_s=90.0))
+    found = GroupWatch(tmp_path, "g", SPEC, (longer,))._settings()
+    assert (found.session_timeout_s, found.poll_interval_s, found.ready_within_s) == (60.0, 10.0, 90.0)

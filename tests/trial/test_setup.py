@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster
+from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import program_source
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import create_run_folder
@@ -34,6 +36,20 @@ def test_a_patch_is_made_a_folder_before_the_trial(name: str, tmp_path: Path) ->
     assert (there / "main.py").read_text() == program_source(asked.consumer.folder)
     assert [part for part in made.consumer.command[1:] if part.endswith(".py") and not (there / part).is_file()] == []
     assert (made.consumer.env, made.consumer.claim, made.plan) == (asked.consumer.env, asked.consumer.claim, asked.plan)
+
+
+def test_successors_are_made_folders_too(tmp_path: Path) -> None:
+    """A variant lies in the folder of its consumer; one that is no patch stays where it is."""
+    names = ("commits-backwards", "commits-backwards/no-commits", "python-at-least-once")
+    files = [registry.find_consumer(name) for name in names]
+    asked = make_trial_spec(registry.find_scenario("control"), files[0], seed=1)
+    asked = replace(asked, successors=tuple(spec_from_toml(file) for file in files[1:]))
+    folder = create_run_folder(tmp_path / "run", "control", "any")
+    made = _with_consumer_built(asked, folder)
+    built = folder.consumer / "faulty" / "commits-backwards"
+    assert made.consumer.path == built / "consumer.toml"
+    assert [one.path for one in made.successors] == [built / "no-commits.toml", files[2]]
+    assert all(one.path.is_file() for one in made.successors)
 
 
 def test_the_digest_of_a_consumer_is_of_its_payload_too(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.sink import Sink
     from kafka_trial.history.recorder import EventWriter
 
-JOINS = ("JOIN_GROUP", "CONSUMER_GROUP_HEARTBEAT")
+CONSUMER_HEARTBEAT = "CONSUMER_GROUP_HEARTBEAT"
+JOINS = ("JOIN_GROUP", CONSUMER_HEARTBEAT)
 WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
 
 
@@ -142,8 +143,9 @@ class RequestLog:
         found = []
         for event in self._new_requests({lane}):
             about, took_ns = event.details, int((event.details.get("duration_ms") or 0) * 1_000_000)
-            asks = about["api"] in JOINS and about.get("group") == group and (about.get("epoch") or 0) >= 0
-            if asks and event.source_wall_ns is not None and event.source_wall_ns - took_ns >= since_wall_ns:
+            asks = about["api"] in JOINS and about.get("group") == group
+            leaves = about["api"] == CONSUMER_HEARTBEAT and (about.get("epoch") or 0) < 0  # of a join it is the answer's
+            if asks and not leaves and event.source_wall_ns is not None and event.source_wall_ns - took_ns >= since_wall_ns:
                 found.append((str(about["api"]), int(about.get("error") or 0)))
         return found
 

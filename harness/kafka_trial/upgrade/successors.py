@@ -43,6 +43,7 @@ OWN: Final = {
         "kafka-verifiable-consumer/cooperative",
     ),
     "classic to consumer": ("python-at-least-once", "python-at-least-once/consumer-protocol"),
+    "classic to consumer, static members": ("python-static-members", "python-static-members/consumer-protocol"),
 }
 # What no group survives: brokers refuse a member that shares no assignor with those that are there.
 OWN_WRONG: Final = {"eager to cooperative, in one step": ("python-at-least-once", "python-at-least-once/cooperative")}
