@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -200,6 +201,39 @@ def test_a_stopped_member_costs_a_session_unless_it_left(leaves: bool, more_s: f
     ]
     bound = bound_s([*STOPPED, *stops, phase("drain"), after(1)])
     assert bound == pytest.approx(45 + 5 + 1 + 0.01 + ONE_LEFT_S + more_s, abs=0.1)
+
+
+TAKEN_OVER = {"api": "JOIN_GROUP", "instance_id": "one"}
+
+
+@pytest.mark.parametrize("fault_name", ["terminate", "restart", "kill"])
+@pytest.mark.parametrize(
+    ("join", "more_s"),
+    [
+        (TAKEN_OVER, 0),
+        (TAKEN_OVER | {"api": "CONSUMER_GROUP_HEARTBEAT", "epoch": 0}, 0),
+        (TAKEN_OVER | {"api": "CONSUMER_GROUP_HEARTBEAT", "epoch": 7}, 50 - 13),
+        (TAKEN_OVER | {"error": 82}, 50 - 13),
+        ({"api": "JOIN_GROUP"}, 50 - 13),
+    ],
+    ids=["classic", "KIP-848", "a heartbeat", "refused", "no instance id"],
+)
+def test_a_member_whose_place_is_taken_over_costs_no_session(
+    join: dict[str, Any], more_s: float, fault_name: str
+) -> None:
+    """Its next process joins under its instance id while its session lasts; two of them, one after the other."""
+    stops = [
+        [fault(fault_name, name, number=number), after(1.9), request(name, **join), after(0.09), healed(number)]
+        for number, name in enumerate(("m0", "m1"))
+    ]
+    lines = [*STOPPED, stops[0], after(9), stops[1], phase("drain"), after(1)]
+    assert bound_s(lines) == pytest.approx(45 + 5 + 1 + 0.01 + ONE_LEFT_S + more_s, abs=0.1)
+
+
+def test_a_place_that_is_taken_over_after_its_session_costs_it() -> None:
+    """The session was over by then; that of the other, which is lost meanwhile, follows it."""
+    late = [fault("kill", "m0"), after(1), *killed("m1", 1), after(44), request("m0", **TAKEN_OVER), healed()]
+    assert bound_s([*STOPPED, late, *END]) == bound_s([*STOPPED, late[:-2], late[-1], *END])
 
 
 @pytest.mark.parametrize(("lasting_s", "in_series"), [(20, False), (50, True)])

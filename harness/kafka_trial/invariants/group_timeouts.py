@@ -26,7 +26,8 @@ class DeclaredTimeouts:
     members of KIP-848. `heartbeat_s` and `poll_cycle_s`: the longest time between two heartbeats, and two deliveries
     (of a consumer that prints none: two fetches), of one member before the faults. `leaves`: lane and time of each
     request to leave the group that was answered without an error. `protocols`: all that members spoke; `protocol` is
-    the one with the longer waits, where there are two.
+    the one with the longer waits, where there are two. `takeovers`: lane and time of each join with an instance id that
+    was answered without an error: the process has the place of the one before it.
     """
 
     protocol: str | None = None
@@ -36,6 +37,7 @@ class DeclaredTimeouts:
     poll_cycle_s: float | None = None
     leaves: tuple[tuple[int, int], ...] = ()
     protocols: tuple[str, ...] = ()
+    takeovers: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -331,12 +331,23 @@ def _costly(trial_context: TrialContext, timing: Timing) -> list[Window]:
         (
             window
             for window in trial_context.windows
-            if window.kind in KILLING
-            or (window.kind in STOPPING and not _left(trial_context, window))
+            if (_ended(trial_context, window) and not _taken_over(trial_context, window, timing.session_timeout_s))
             or (window.kind in HOLDING and _lasted_ns(window) >= held_min_s * SECOND_NS)
         ),
         key=lambda window: (window.injected_ns, window.number),
     )
+
+
+def _taken_over(trial_context: TrialContext, window: Window, session_s: float) -> bool:
+    """Tells whether the next process of the fault's member was admitted under an instance id before the session of the
+    last one was over: then no session expires (KIP-345)."""
+    until_ns = window.injected_ns + int(session_s * SECOND_NS)
+    return _told_of(trial_context, window, trial_context.declared_timeouts.takeovers, until_ns=until_ns)
+
+
+def _ended(trial_context: TrialContext, window: Window) -> bool:
+    """Tells whether the fault ended a process whose client did not say goodbye."""
+    return window.kind in KILLING or (window.kind in STOPPING and not _left(trial_context, window))
 
 
 def _lasted_ns(window: Window) -> int:
@@ -345,13 +356,25 @@ def _lasted_ns(window: Window) -> int:
 
 def _left(trial_context: TrialContext, window: Window) -> bool:
     """Tells whether the fault's member was heard to leave the group when it was asked to stop."""
+    until_ns = NEVER if window.healed_ns is None else window.healed_ns + LEFT_WITHIN_NS
+    leaves = trial_context.declared_timeouts.leaves
+    return _told_of(trial_context, window, leaves, until_ns=until_ns, early_ns=TOLERANCE_NS)
+
+
+def _told_of(
+    trial_context: TrialContext,
+    window: Window,
+    moments: Sequence[tuple[int, int]],
+    *,
+    until_ns: int,
+    early_ns: int = 0,
+) -> bool:
+    """Tells whether one of some moments (lane, time) is of the fault's member, from its injection until then."""
     if window.member not in trial_context.members:
         return False
     number = trial_context.members.index(window.member)
-    until_ns = NEVER if window.healed_ns is None else window.healed_ns + LEFT_WITHIN_NS
-    leaves, lanes = trial_context.declared_timeouts.leaves, trial_context.lanes
-    left_ns = [at_ns for lane, at_ns in leaves if lanes.get(lane) == number]
-    return any(window.injected_ns - TOLERANCE_NS <= at_ns <= until_ns for at_ns in left_ns)
+    own_ns = [at_ns for lane, at_ns in moments if trial_context.lanes.get(lane) == number]
+    return any(window.injected_ns - early_ns <= at_ns <= until_ns for at_ns in own_ns)
 
 
 def _overlapping(windows: Sequence[Window]) -> Iterator[list[Window]]:

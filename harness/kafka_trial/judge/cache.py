@@ -265,5 +265,6 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
 
 
 def _declared_timeouts(plain: Mapping[str, Any]) -> DeclaredTimeouts:
-    told = {"leaves": tuple(map(tuple, plain["leaves"])), "protocols": tuple(plain["protocols"])}
+    told = {name: tuple(map(tuple, plain[name])) for name in ("leaves", "takeovers")}
+    told |= {"protocols": tuple(plain["protocols"])}
     return DeclaredTimeouts(**dict(plain) | told)

@@ -56,6 +56,7 @@ class TimeoutCollector:
     rebalances_ms: set[int] = field(default_factory=set)
     consumer_session_ms: int | None = None
     leaves: list[tuple[int, int]] = field(default_factory=list)
+    takeovers: list[tuple[int, int]] = field(default_factory=list)
     silent: bool = True  # no member prints its deliveries
     deliveries: Gaps = field(default_factory=Gaps)
     fetches: Gaps = field(default_factory=Gaps)
@@ -82,11 +83,14 @@ class TimeoutCollector:
         ours = columns.is_kind("request") & names.of_group(columns)
         apis = np.where(ours, columns.codes("api", APIS, fold=True), 0)
         for body in block.bodies(np.flatnonzero(apis == APIS["JOINGROUP"])):
+            self._take_join(body)
             if type(body.get("session_timeout_ms")) is int:
                 self.protocols.add("classic")
                 self.take_member(body)
         if (apis == APIS["CONSUMERGROUPHEARTBEAT"]).any():
             self.protocols.add("consumer")
+        for body in block.bodies(np.flatnonzero((apis == APIS["CONSUMERGROUPHEARTBEAT"]) & (columns["epoch"] == 0))):
+            self._take_join(body)
         times, lanes = columns["time_ns"], columns["lane"]
         goodbye = (apis == APIS["CONSUMERGROUPHEARTBEAT"]) & (columns["epoch"] == LEFT_EPOCH)
         left = np.flatnonzero(((apis == APIS["LEAVEGROUP"]) & (columns["error"] <= 0)) | goodbye)
@@ -96,6 +100,10 @@ class TimeoutCollector:
         self.heartbeats.take(source, lanes[beats], times[beats])
         asks = np.flatnonzero(steady & (apis == APIS["FETCH"]))
         self.fetches.take(source, lanes[asks], times[asks])
+
+    def _take_join(self, body: Body) -> None:
+        if isinstance(body.get("instance_id"), str) and not body.get("error") and isinstance(body.get("lane"), int):
+            self.takeovers.append((body["lane"], body["time_ns"]))
 
     def longest_session_ms(self) -> int:
         """Returns the longest session that brokers were told of so far; 0 where of none."""
@@ -112,6 +120,7 @@ class TimeoutCollector:
             poll_cycle_s=(self.fetches if self.silent else self.deliveries).longest_s(least_ns=SEEN_MIN_NS),
             leaves=tuple(sorted(self.leaves)),
             protocols=tuple(sorted(self.protocols)),
+            takeovers=tuple(sorted(self.takeovers)),
         )
 
 

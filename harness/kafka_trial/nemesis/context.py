@@ -144,8 +144,15 @@ class RequestLog:
         for event in self._new_requests({lane}):
             about, took_ns = event.details, int((event.details.get("duration_ms") or 0) * 1_000_000)
             asks = about["api"] in JOINS and about.get("group") == group
-            leaves = about["api"] == CONSUMER_HEARTBEAT and (about.get("epoch") or 0) < 0  # of a join it is the answer's
-            if asks and not leaves and event.source_wall_ns is not None and event.source_wall_ns - took_ns >= since_wall_ns:
+            leaves = (
+                about["api"] == CONSUMER_HEARTBEAT and (about.get("epoch") or 0) < 0
+            )  # of a join it is the answer's
+            if (
+                asks
+                and not leaves
+                and event.source_wall_ns is not None
+                and event.source_wall_ns - took_ns >= since_wall_ns
+            ):
                 found.append((str(about["api"]), int(about.get("error") or 0)))
         return found
 

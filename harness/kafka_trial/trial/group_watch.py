@@ -57,6 +57,7 @@ class GroupWatch:
     _protocols: set[str] = field(default_factory=set)
     _type: str | None = None  # of the group, by its last record or, where there is none yet, by a join
     _leaves: list[tuple[int, int]] = field(default_factory=list)
+    _takeovers: list[tuple[int, int]] = field(default_factory=list)
     _lanes: dict[int, str] = field(default_factory=dict)
     _rounds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _in_hand: dict[tuple[str, Any, Any, Any], int] = field(default_factory=dict)
@@ -178,6 +179,7 @@ class GroupWatch:
             heartbeat_s=max(beats, default=session_s / HEARTBEATS_A_SESSION),
             poll_cycle_s=max(cycles) / SECOND_NS if cycles else silent_s,
             leaves=tuple(self._leaves),
+            takeovers=tuple(self._takeovers),
         )
 
     def _trial_context(self) -> TrialContext:
@@ -264,6 +266,9 @@ class GroupWatch:
             self._protocols.add("classic")
             self._type = self._type or "classic"
             self._take_timeouts(about)
+        joins = about["api"] == "JOIN_GROUP" or (about["api"] == HEARTBEATS[1] and about.get("epoch") == 0)
+        if joins and about.get("instance_id") and not about.get("error") and about.get("lane") is not None:
+            self._takeovers.append((about["lane"], event.time_ns))
         goodbye = about["api"] == "CONSUMER_GROUP_HEARTBEAT" and about.get("epoch") == LEFT_EPOCH
         if (goodbye or (about["api"] == "LEAVE_GROUP" and not about.get("error"))) and about.get("lane") is not None:
             self._leaves.append((about["lane"], event.time_ns))

@@ -420,8 +420,20 @@ class Trial:
             cut = name in ("pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
             asked = name in ("terminate", "restart", "leave")
             long = lasted_ns >= (self.session_s - self.heartbeat_s) * SECOND_NS
-            if name in ("kill", "crash-point") or (asked and not self._left(e)) or (cut and long):
+            gone = name in ("kill", "crash-point") or (asked and not self._left(e))
+            if (gone and not self._taken_over(e)) or (cut and long):
                 yield e
+
+    def _taken_over(self, fault: Event) -> bool:
+        for e in self.requests:
+            joins = e.details["api"] == "JOIN_GROUP" or (
+                e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" and e.details.get("epoch") == 0
+            )
+            in_time = fault.time_ns <= e.time_ns <= fault.time_ns + int(self.session_s * SECOND_NS)
+            admitted = joins and e.details.get("instance_id") and not e.details.get("error")
+            if admitted and in_time and fault.member is not None and self.lane_member(e) == fault.member:
+                return True
+        return False
 
     def _left(self, fault: Event) -> bool:
         for e in self.requests:
