@@ -248,6 +248,22 @@ def test_when_a_member_was_last_written_out_of_the_group_is_known(tmp_path: Path
     assert fold.removed_wall_ns == {"b": 4, "a": 5}
 
 
+def test_a_classic_group_that_goes_over_names_its_members_anew(tmp_path: Path) -> None:
+    """Who left in the rebalance in which it went over is gone, though no record lists the others without it."""
+    with Recorder(tmp_path, "offsets") as log:
+        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        members = [{"member_id": name, "session_timeout_ms": 45_000} for name in "ab"]
+        log.record("group", group="g", protocol="classic", epoch=1, members=members, source_wall_ns=1)
+        fold.look()
+        log.record("group_tombstone", group="g", record_type=2, source_wall_ns=2)
+        log.record("member", group="g", member_id="b", session_timeout_ms=6_000, source_wall_ns=2)
+        log.record("group_epoch", group="g", epoch=1, source_wall_ns=2)
+        log.record("member", group="g", member_id="new", source_wall_ns=3)
+        look = fold.look()
+    assert (look.epoch, look.member_ids, fold.removed_wall_ns) == (1, {"b", "new"}, {"a": 2})
+    assert fold.session_s() == 6.0
+
+
 def test_requests_are_counted_by_lane(tmp_path: Path) -> None:
     """Only what came over the target's lanes since the last count is counted."""
     with Recorder(tmp_path, "requests-b0") as log:

@@ -288,6 +288,15 @@ def test_a_group_is_of_the_type_of_its_last_record(lines: list[Told], classic: b
     assert not watch.changes or watch.member_ids == frozenset("a")
 
 
+def test_who_left_a_classic_group_before_it_went_over_is_no_member(tmp_path: Path) -> None:
+    """It went over in a rebalance: no record lists the members that were left, and each is named anew."""
+    lines = [group(5, "a", "b"), phase(5.5, "faults"), *GONE_OVER]
+    joined = ("offsets", 6.0, "member", {"group": "g", "member_id": "new", "rebalance_timeout_ms": 300_000})
+    watch = watch_of(tmp_path, *lines, joined)
+    assert (watch.member_ids, watch.members_before) == ({"a", "new"}, 2)
+    assert watch.rests(now_ns=7 * SECOND_NS)
+
+
 def test_of_a_consumer_and_its_successors_the_longest_times_count(tmp_path: Path) -> None:
     """As for the judge, which reads the files of both."""
     longer = replace(SPEC, kafka=replace(SPEC.kafka, session_timeout_s=60.0), ready=Ready(within_s=90.0))

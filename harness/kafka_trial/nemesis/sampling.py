@@ -182,6 +182,7 @@ class GroupFold:
         self._member_ids: set[str] = set()
         self._records = 0
         self._sessions_ms: dict[str, int] = {}
+        self._going_over: dict[str, int] = {}  # members of a classic group that becomes one of KIP-848, and since when
         self._rebalances_ms: dict[str, int] = {}  # clients tell their poll interval as the time for a rebalance
         # When the coordinator wrote the group down without each of these, the last time.
         self.removed_wall_ns: dict[str, int] = {}
@@ -210,6 +211,8 @@ class GroupFold:
         self._records += 1
         if kind in ("group", "group_epoch"):
             self._epoch = details["epoch"]
+            self.removed_wall_ns |= self._going_over
+            self._going_over = {}
         if kind == "group":
             members = details.get("members", ())
             member_ids = {member["member_id"] for member in members}
@@ -219,6 +222,7 @@ class GroupFold:
             self._rebalances_ms = _told(members, "rebalance_timeout_ms")
         elif kind == "member":
             self._member_ids.add(details["member_id"])
+            self._going_over.pop(details["member_id"], None)
             own_ms = details.get("session_timeout_ms") or round(CONSUMER_SESSION_TIMEOUT_S * 1000)
             self._sessions_ms[details["member_id"]] = own_ms
             self._rebalances_ms |= _told([details], "rebalance_timeout_ms")
@@ -227,6 +231,10 @@ class GroupFold:
             self._member_ids.discard(details.get("member_id", ""))
             self._sessions_ms.pop(details.get("member_id", ""), None)
             self._rebalances_ms.pop(details.get("member_id", ""), None)
+
+        elif kind == "group_tombstone" and details.get("record_type") == 2:  # it goes over: members are named anew
+            self._going_over = {} if written_ns is None else dict.fromkeys(self._member_ids, written_ns)
+            self._member_ids, self._sessions_ms, self._rebalances_ms = set(), {}, {}
 
     def _removed(self, member_ids: Collection[str], written_ns: int | None) -> None:
         if written_ns is not None:

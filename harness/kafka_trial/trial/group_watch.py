@@ -34,6 +34,8 @@ SECOND_NS = 1_000_000_000
 ADDING = "partitions-added"
 SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
+CLASSIC_GROUP, CONSUMER_MEMBER = 2, 5  # types of records in the offsets log
+TOMBSTONES = (CLASSIC_GROUP, CONSUMER_MEMBER)
 LEFT_EPOCH = -1  # in a heartbeat of KIP-848: the member leaves for good
 SEEN_MIN_NS = 3 * SECOND_NS
 
@@ -228,7 +230,7 @@ class GroupWatch:
             self._windows[number]["healed_ns"] = event.time_ns
 
     def _take_group(self, kind: str, details: Mapping[str, Any], time_ns: int) -> None:
-        tombstone = kind == "group_tombstone" and details.get("record_type") == 5
+        tombstone = kind == "group_tombstone" and details.get("record_type") in TOMBSTONES
         if details.get("group") != self.group or (kind not in ("group", "member") and not tombstone):
             return
         self.changes, self.changed_ns = self.changes + 1, time_ns
@@ -239,6 +241,8 @@ class GroupWatch:
             self._type = "classic" if members else self._type
             for member in members:
                 self._take_timeouts(member)
+        elif tombstone and details["record_type"] == CLASSIC_GROUP:  # it goes over: its members are named anew
+            self.member_ids = frozenset()
         elif tombstone:
             self.member_ids -= {str(details.get("member_id"))}
         else:
