@@ -30,6 +30,7 @@ from histories import (
     fault,
     fetched,
     handled,
+    healed,
     history,
     lasting,
     log_end,
@@ -758,3 +759,27 @@ def test_an_effect_of_a_record_that_was_deleted_since_is_movement(wait_s: float,
     """Given record 0, handled in the drain and deleted before the log was read, then its partition had moved."""
     done: Lines = [sent(0), log_start(0), assigned("m0"), phase("drain"), after(20), effect(0), after(wait_s)]
     assert len(both("stuck-partition", [*done, log_start(1)], WITH_SINK, control={0: None})[0]) == found
+
+
+# --- sessions that a fault cost --------------------------------------------------------------------------------------
+
+
+def killed(member: str, number: int, again: Line) -> Lines:
+    return [fault("kill", member, number=number), after(2), again, healed(number)]
+
+
+@pytest.mark.parametrize(
+    ("instance_id", "error", "found"),
+    [(None, 0, 0), ("one", 82, 0), ("one", 0, 1)],
+    ids=["of no instance id", "refused", "taken over"],
+)
+def test_a_static_member_that_is_back_within_its_session_has_cost_none(
+    instance_id: str | None, error: int, found: int
+) -> None:
+    """Given two kills and seven rebalances a minute later, then two sessions in series explain them, or none does."""
+    asks = [joined(name, session_timeout_ms=45_000, rebalance_timeout_ms=300_000) for name in ("m0", "m1")]
+    again = [replace(one, fields=one.fields | {"instance_id": instance_id, "error": error}) for one in asks]
+    kills: Lines = [killed("m0", 0, again[0]), after(9), killed("m1", 1, again[1]), after(60)]
+    bumps: Lines = [line for number in range(2, 9) for line in (owner("m0", epoch=number), after(1))]
+    instances, _ = said("rebalance-storm", [*asks, assigned("m0"), owner("m0"), *kills, *bumps])
+    assert instances.total() == found
