@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from group_lines import heartbeat, joined, left, synced
+from group_lines import beat, heartbeat, joined, left, synced
 from histories import (
     BEGUN_NS,
     MS,
@@ -29,9 +29,11 @@ from histories import (
     exited,
     fault,
     fetched,
+    gone,
     handled,
     healed,
     history,
+    holds,
     lasting,
     log_end,
     log_start,
@@ -783,3 +785,52 @@ def test_a_static_member_that_is_back_within_its_session_has_cost_none(
     bumps: Lines = [line for number in range(2, 9) for line in (owner("m0", epoch=number), after(1))]
     instances, _ = said("rebalance-storm", [*asks, assigned("m0"), owner("m0"), *kills, *bumps])
     assert instances.total() == found
+
+
+# --- clients that are moved ------------------------------------------------------------------------------------------
+
+GOES_OVER = Line("offsets", "group_tombstone", {"group": "g", "record_type": 2})
+
+
+def again(line: Line) -> Line:
+    """The same of the member id that its member has after its move."""
+    return replace(line, fields=line.fields | {"member_id": f"{line.fields['member_id']}-again"})
+
+
+def moved(member: str, number: int, *between: Line | list[Line]) -> Lines:
+    """A member stops and leaves; its next process is of the successor."""
+    by = fault("move-client", member, number=number, acts_as="restart")
+    return [by, left(member), exited(member, code=0, asked="stop"), *between, started(f"{member}-1"), after(1)]
+
+
+# m1 is the first to go, in a classic group that becomes one of KIP-848; m0 speaks as it did until it goes.
+MIXED: Lines = [
+    *(joined("m0"), joined("m1"), owner("m0", idle=["m1"]), synced("m0", 0), assigned("m0")),
+    *(handled("m0", 0), commit("m0", 1), committed(1, by="m0", epoch=1)),
+    *(phase("faults"), moved("m1", 0, GOES_OVER, holds("m0", 0)), again(beat("m1", [], epoch=0))),
+    *(again(holds("m1", epoch=2)), heartbeat("m0", error=27), joined("m0", generation=2), holds("m0", 0, epoch=2)),
+    *(synced("m0", 0, generation=2), healed(0), handled("m0", 1), commit("m0", 2), committed(2, by="m0", epoch=2)),
+]
+ALL_MOVED: Lines = [
+    *(revoked("m0"), moved("m0", 1, gone("m0")), again(beat("m1", [0], epoch=2)), again(holds("m1", 0, epoch=3))),
+    *(assigned("m1-1"), again(beat("m0", [], epoch=0)), again(holds("m0", epoch=4)), healed(1)),
+    *(handled("m1-1", 2, 3), commit("m1-1", 4), committed(4), phase("drain")),
+]
+GOES_ON: Lines = [revoked("m0"), again(holds("m1", 0, epoch=3)), assigned("m1-1"), after(2), *handled("m0", 2)]
+
+
+def found_by_both(lines: Lines) -> set[str]:
+    told = cast("History", SimpleNamespace(events=history(lines), settings=SETTINGS))
+    naive, vectorised = naive_says(told), vectorised_says(told)
+    assert {name: instances for name, (instances, _) in naive.items()} == {name: vectorised[name][0] for name in naive}
+    return {name for name, (instances, _) in naive.items() if instances}
+
+
+def test_a_group_that_goes_over_member_by_member_does_nothing_wrong() -> None:
+    """Both protocols in one group, its partitions in records of either, a generation that becomes a member's epoch."""
+    assert found_by_both([*MIXED, *ALL_MOVED]) == set()
+
+
+def test_in_a_group_of_both_protocols_work_after_a_revocation_is_found() -> None:
+    """The partition is the successor's, whose protocol is another."""
+    assert found_by_both([*MIXED, *GOES_ON]) == {"split-ownership", "work-after-revoke"}
