@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import orjson
 import pytest
 
-from kafka_trial.upgrade.cluster_state import ClusterState, GroupState, Loss, losses
+from kafka_trial.history.store import create_run_folder
+from kafka_trial.upgrade.cluster_state import ClusterState, GroupState, Loss, ended_by_tombstones, losses
 
 
 def state(*, answered: dict[int, int], refusal: str = "", min_insync: int = 2) -> ClusterState:
@@ -35,3 +39,21 @@ GONE = "the committed offset of partition 1 of g is gone: the offsets log holds 
 def test_what_is_lost_is_the_clusters_or_a_settings(now: ClusterState, lost: list[Loss]) -> None:
     """Never the consumer's: it committed, and was told so."""
     assert list(losses(WELL, now)) == lost
+
+
+def test_a_tombstone_ends_a_position_in_its_stage_alone(tmp_path: Path) -> None:
+    """Of the trial's topic, and since the stage before ended."""
+    folder = create_run_folder(tmp_path / "stage", "rolled", "orders")
+    told = [
+        {"kind": "committed", "topic": "t", "time_ns": 1},
+        *(
+            {"kind": "commit_tombstone", "group": "g", "topic": topic, "partition": 1, "log_partition": 3}
+            | {"log_offset": 7, "time_ns": time_ns}
+            for topic, time_ns in (("t", 5), ("t", 9), ("other", 9))
+        ),
+    ]
+    (folder.history / "offsets.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in told))
+    lost = Loss(
+        "cluster", "a tombstone (__consumer_offsets-3, offset 7) ended the committed offset of partition 1 of g"
+    )
+    assert list(ended_by_tombstones(folder, "t", 5)) == [lost]

@@ -2,7 +2,8 @@
 
 Asked while the load is held and all groups have drained, over the observers' listener. A committed position that the
 offsets log holds and the coordinator does not answer is gone for every consumer that restarts: the cluster's fault, no
-consumer's. A min.insync.replicas that became smaller takes a promise away that nobody withdrew: a setting's.
+consumer's. So is one that a tombstone ends: on a cluster of ours nobody deletes offsets, and none is old enough to
+expire. A min.insync.replicas that became smaller takes a promise away that nobody withdrew: a setting's.
 """
 
 from __future__ import annotations
@@ -12,14 +13,19 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
 
+import orjson
+
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.errors import UnjudgeableError
+from kafka_trial.history.store import RunFolder
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures, broker_features
 from kafka_trial.kafka_protocol.cluster_queries import topic_configs
 from kafka_trial.kafka_protocol.connection import Connection
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 
 MIN_INSYNC: Final = "min.insync.replicas"
+OFFSETS_FILE: Final = "offsets.jsonl"
 CLUSTER, SETTING = "cluster", "setting"
 Positions = Mapping[int, int]  # by partition
 
@@ -96,3 +102,16 @@ def losses(before: ClusterState, now: ClusterState) -> Iterator[Loss]:
     for topic, least in before.min_insync.items():
         if now.min_insync.get(topic, least) < least:
             yield Loss(SETTING, f"{MIN_INSYNC} of {topic} fell from {least} to {now.min_insync[topic]}")
+
+
+def ended_by_tombstones(folder: RunFolder, topic: str, since_ns: float) -> Iterator[Loss]:
+    """Yields the committed positions of a trial's topic that tombstones have ended since an instant."""
+    for line in (folder.history / OFFSETS_FILE).read_bytes().splitlines():
+        event = orjson.loads(line)
+        if event["kind"] == "commit_tombstone" and event["topic"] == topic and event["time_ns"] > since_ns:
+            place = f"{OFFSETS_TOPIC}-{event['log_partition']}, offset {event['log_offset']}"
+            whose = f"partition {event['partition']} of {event['group']}"
+            yield Loss(
+                CLUSTER,
+                f"a tombstone ({place}) ended the committed offset of {whose}",
+            )

@@ -25,7 +25,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
-from kafka_trial.upgrade.cluster_state import ClusterState, Loss, look, losses
+from kafka_trial.upgrade.cluster_state import ClusterState, Loss, ended_by_tombstones, look, losses
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
 from kafka_trial.upgrade.stages import Stage
@@ -75,6 +75,7 @@ class UpgradePlay:
         self._cluster = cluster
         self._environments = environments
         self._state = ClusterState()
+        self._ended_ns = 0  # when the last stage had ended
         self._out = out
         self._console = console
         self._seed = seed
@@ -112,8 +113,11 @@ class UpgradePlay:
             folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
             write_stage(one.folder, ends[name], folders[name])
             one.producer.resume()
-        lost = tuple(losses(before, self._state))
-        return PlayedStage(stage, folders, self._state, lost, first.clock_s() - began_s)
+        lost = [*losses(before, self._state)]
+        for name, one in self._environments.items():
+            lost += ended_by_tombstones(folders[name], one.topic, self._ended_ns)
+        self._ended_ns = max(end.time_ns for end in ends.values())
+        return PlayedStage(stage, folders, self._state, tuple(lost), first.clock_s() - began_s)
 
     def _positions(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
         """Returns by group its topic, and what its offsets log holds; of groups whose progress is in Kafka."""
