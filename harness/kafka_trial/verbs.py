@@ -255,10 +255,18 @@ def upgrade(options: Namespace) -> int:
 
 
 def verify(options: Namespace) -> int:
-    """`verify FILE`: whether a certificate holds; 1 where it does not, whatever its verdict."""
-    from kafka_trial.trial.verify_certificate import verify as holds
+    """`verify FILE|DIR`: whether a certificate or the record of an upgrade holds; 1 where not, whatever it says."""
+    from kafka_trial.history.output_names import CERTIFICATE, UPGRADE
+    from kafka_trial.trial.verify_certificate import verify as certificate_holds
+    from kafka_trial.upgrade.verify_record import verify as record_holds
 
-    return holds(Path(options.certificate), say=print)
+    file = Path(options.certificate)
+    if file.is_dir():
+        there = [name for name in (UPGRADE, CERTIFICATE) if (file / name).exists()]
+        if not there:
+            raise InputError(str(file), f"has neither {CERTIFICATE} nor {UPGRADE} in it: name one, or its folder")
+        file /= there[0]
+    return (record_holds if file.name == UPGRADE else certificate_holds)(file, say=print)
 
 
 def demo(options: Namespace) -> int:

@@ -229,7 +229,7 @@ def subject_in_words(subject: str) -> str:
     return subject or "the cluster"
 
 
-def sentence_of(told: StageOutcome) -> str:
+def reason_in_words(told: StageOutcome) -> str:
     """Returns why an outcome is no go, and who is accused: "accused: a setting; min.insync.replicas fell"."""
     accused = f"accused: {ACCUSED.get(told.accused, told.accused)}" if told.accused else ""
     return "; ".join(part for part in (accused, told.reason) if part) or "no reason is recorded"

@@ -21,7 +21,7 @@ from kafka_trial.upgrade.record import (
     RecordedOutcome,
     UpgradeRecord,
     left_open,
-    sentence_of,
+    reason_in_words,
     subject_in_words,
 )
 
@@ -37,7 +37,7 @@ def upgrade_text(record: UpgradeRecord) -> str:
     lines = [f"{record.outcome.upper()}: {record.in_words}", f"path: {record.path_in_words}"]
     lines += [f"  {one}" for one in record.path.refusals]
     lines += [record.path.reversible_until, "", *_table(record)]
-    lines += _titled("why", [f"{_place(one)}: {one.outcome}; {sentence_of(one)}" for one in record.not_go])
+    lines += _titled("why", [f"{_place(one)}: {one.outcome}; {reason_in_words(one)}" for one in record.not_go])
     lines += _titled("change before the upgrade", record.to_change)
     lines += _titled("not tried", [*_not_tried(left_open(record)), ONLY_THESE])
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
@@ -86,7 +86,7 @@ def _tell(case: ElementTree.Element, told: RecordedOutcome, record: UpgradeRecor
     for name, value in about.items():
         ElementTree.SubElement(properties, "property", name=name, value=bounded(value, most=LINE_MAX))
     if told.outcome in TAGS:
-        message = bounded(f"{told.outcome.upper()}: {sentence_of(told)}", most=LINE_MAX)
+        message = bounded(f"{told.outcome.upper()}: {reason_in_words(told)}", most=LINE_MAX)
         why = ElementTree.SubElement(case, TAGS[told.outcome], message=message)
         why.text = "\n".join([message, f"report: {_report(told, folder)}"] if told.run else [message])
 
@@ -122,4 +122,4 @@ def _item(sentence: str) -> Iterator[str]:
 
 
 def _why(told: RecordedOutcome) -> Iterator[str]:
-    yield f"- {text(_place(told))}: {text(told.outcome)}; {text(sentence_of(told), most=LINE_MAX)}"
+    yield f"- {text(_place(told))}: {text(told.outcome)}; {text(reason_in_words(told), most=LINE_MAX)}"
