@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kafka_trial.compatibility.paths import RULES
 from kafka_trial.upgrade.cluster_state import Loss
 from kafka_trial.upgrade.outcome import GO, NO_GO
 from kafka_trial.upgrade.record import (
@@ -46,7 +45,9 @@ ALL_GO = UpgradeRecord(
     consumers=[ORDERS, BILLING],
     stages=STAGES,
     path=RecordedPath(
-        list(RULES), "Reversible until metadata.version 4.0-IV1 or higher is finalised.", notes=["KAFKA-21117: …"]
+        ["kraft-3.3", "avoid"],
+        "Reversible until metadata.version 4.0-IV1 or higher is finalised.",
+        notes=["KAFKA-21117: …"],
     ),
     outcomes=[go(stage.name, subject) for stage in STAGES for subject in ("", "orders", "billing")],
     not_tried=[NotTried("finalised", "this rehearsal finalises no feature")],

@@ -80,7 +80,7 @@ def test_a_record_says_in_a_line_what_it_is_of() -> None:
     assert ALL_GO.when == "2026-11-27 23:58 to 2026-11-28 00:01 UTC, 3 min"
     assert [replace(ALL_GO, began="").when, replace(ALL_GO, lasted_s=None).when] == ["", "2026-11-27 23:58 UTC"]
     words = [one.path_in_words for one in (ALL_GO, REFUSED, replace(ALL_GO, path=RecordedPath([], "")))]
-    assert words == ["allowed by 11 rules", "refused by 1 rule", "not checked"]
+    assert words == ["allowed by 2 rules", "refused by 1 rule", "not checked"]
 
 
 @pytest.mark.parametrize("record", [ALL_GO, NO_GO_RECORD, ENDED_EARLY, REFUSED, LOSING])

@@ -38,7 +38,7 @@ def seen(record: UpgradeRecord) -> str:
     "said",
     [
         "NO-GO: Kafka 3.9.2 to 4.3.1",
-        "path allowed by 11 rules way back Reversible until metadata.version 4.0-IV1 or higher is finalised.",
+        "path allowed by 2 rules way back Reversible until metadata.version 4.0-IV1 or higher is finalised.",
         "when 2026-11-27 23:58 to 2026-11-28 00:01 UTC, 3 min, on builder-3",
         "stage before mixed-1 rolled the cluster go go go orders go NO-GO go billing go go go",
         f"NO-GO mixed-1, orders: accused: the consumer; {SKIPPED}",
