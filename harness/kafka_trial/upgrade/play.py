@@ -28,12 +28,11 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, ended_by_tombstones, look, losses
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
-from kafka_trial.upgrade.stages import Stage
+from kafka_trial.upgrade.stages import Stage, StagePlan
 
 PHASE_WITHIN_S = 600.0
 ROLL = "version-roll"
 TRIALS, STAGES = "trials", "stages"  # folders of the whole trials, and of their stages
-Stages = Callable[[Sequence[int], int], Sequence[Stage]]
 
 
 @dataclass(frozen=True)
@@ -192,8 +191,8 @@ class UpgradePlay:
                 thread_group.start(name, work, name, environment)
 
 
-def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> Iterator[PlayedStage]:
-    """Yields the stages as they are played; `stages` returns them for the brokers there are, and the controller.
+def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> Iterator[PlayedStage]:
+    """Yields the stages as they are played.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
@@ -211,7 +210,7 @@ def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> I
         play = UpgradePlay(cluster, environments, request.out, console, seed=request.seed)
         play.begin()
         controller = next(iter(environments.values())).admin.controller()
-        for stage in stages(sorted(cluster.brokers), controller):
+        for stage in plan.stages(cluster, controller):
             yield play.play(stage)
         play.end()
 

@@ -21,7 +21,7 @@ from kafka_trial.trial.stall_prevention import frozen_heap, preferred
 from kafka_trial.upgrade.outcome import EXITS, GO, StageOutcome, StageVerdicts, missing, of_all, of_cluster
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, stages_in_place
+from kafka_trial.upgrade.stages import StagePlan
 
 
 @dataclass
@@ -53,18 +53,17 @@ class Rehearsal:
         ]
 
 
-def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
+def rehearse(request: UpgradeRequest, console: Console, plan: StagePlan) -> Rehearsal:
     """Plays the stages of an upgrade, and judges each.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
     """
-    rehearsal = Rehearsal(request, [stage.name for stage in _stages(request, (1, 2, 3), 3)])
+    rehearsal = Rehearsal(request, plan.names)
     verdicts = {name: StageVerdicts(name) for name in request.specs}
     with _judge() as judge:
-        stages = play_upgrade(request, lambda brokers, controller: _stages(request, brokers, controller), console)
         try:
-            for played in stages:
+            for played in play_upgrade(request, plan, console):
                 rehearsal.played.append(played)
                 console.phase("check", f"what {played.stage.name} showed")
                 told = [of_cluster(played.stage.name, played.losses)]
@@ -79,10 +78,6 @@ def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
     subjects = ("", *request.specs)
     rehearsal.outcomes += missing(rehearsal.planned, rehearsal.outcomes, subjects, because=rehearsal.ended_early)
     return rehearsal
-
-
-def _stages(request: UpgradeRequest, brokers: Sequence[int], controller: int) -> list[Stage]:
-    return list(stages_in_place(request.before, request.after, brokers=brokers, controller=controller))
 
 
 @contextmanager
