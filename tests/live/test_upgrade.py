@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_trial.cluster.booted import BootedCluster
+from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.registry import find_consumer
 from kafka_trial.trial.console import Console
@@ -22,7 +23,6 @@ from kafka_trial.upgrade.stages import KILLED, Stage, StagePlan
 
 SOUND, FAULTY = "python-at-least-once", "commits-before-processing"
 OLD, NEW = "3.9.2", "4.3.1"
-OFFSETS_PARTITIONS = 50
 
 
 def planted(request: UpgradeRequest) -> StagePlan:
@@ -45,9 +45,8 @@ def remove_a_committed_offset(trial: Path, bootstrap: str) -> None:
     words = [len(word).to_bytes(2, "big") + word.encode() for word in (group, topic)]
     key = struct.pack(">h", 1) + b"".join(words) + struct.pack(">i", 0)
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "__admin_client"})  # who may write there
-    producer.produce(
-        OFFSETS_TOPIC, key=key, value=None, partition=group_partition(group, partitions=OFFSETS_PARTITIONS)
-    )
+    place = group_partition(group, partitions=OFFSETS_PARTITIONS)
+    producer.produce(OFFSETS_TOPIC, key=key, value=None, partition=place)
     assert producer.flush(20) == 0
 
 
@@ -55,7 +54,7 @@ def remove_a_committed_offset(trial: Path, bootstrap: str) -> None:
 @pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_each_consumer_and_the_cluster_have_a_verdict_of_their_own(tmp_path: Path) -> None:
-    """The faulty one loses at the kill; what the cluster loses later is no consumer's; what was not played is unknown."""
+    """The faulty one loses at the kill; what the cluster loses is no consumer's; what was not played is unknown."""
     consumers = [find_consumer(SOUND), find_consumer(FAULTY)]
     request = make_upgrade_request(OLD, NEW, consumers, seed=1, out=tmp_path / "upgrade")
     with Console() as console:
