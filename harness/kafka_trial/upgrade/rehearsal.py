@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial.cluster.doctor import SCRATCH_PREFIX
-from kafka_trial.errors import KafkaTrialError, StartError
+from kafka_trial.errors import Interrupted, KafkaTrialError, StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.judge_process import JudgeProcess
@@ -58,12 +58,13 @@ def rehearse(request: UpgradeRequest, console: Console, plan: StagePlan) -> Rehe
 
     Raises:
         StartError: the cluster or a trial could not be begun.
+        Interrupted: by Ctrl-C or SIGTERM, after all was ended; what was played lies in its folders.
     """
     rehearsal = Rehearsal(request, plan.names)
     verdicts = {name: StageVerdicts(name) for name in request.specs}
-    with _judge() as judge:
+    with _judge() as judge, closing(play_upgrade(request, plan, console)) as stages:
         try:
-            for played in play_upgrade(request, plan, console):
+            for played in stages:
                 rehearsal.played.append(played)
                 console.phase("check", f"what {played.stage.name} showed")
                 told = [of_cluster(played.stage.name, played.losses)]
@@ -71,7 +72,7 @@ def rehearse(request: UpgradeRequest, console: Console, plan: StagePlan) -> Rehe
                     told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
                 rehearsal.outcomes += told
                 console.say(_in_words(played, told))
-        except StartError:
+        except (StartError, Interrupted):
             raise
         except KafkaTrialError as error:
             rehearsal.ended_early = str(error)
