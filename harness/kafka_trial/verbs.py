@@ -240,6 +240,7 @@ def upgrade(options: Namespace) -> int:
     """`upgrade --from A --to B --consumer FILE…`: go (0) or no-go (1) for these consumers, stage by stage."""
     from kafka_trial.upgrade.rehearsal import rehearse
     from kafka_trial.upgrade.request import make_upgrade_request
+    from kafka_trial.upgrade.stages import in_place
 
     check_out(Path(options.out), empty=True)
     consumers = [registry.find_consumer(given) for given in options.consumer]
@@ -249,7 +250,7 @@ def upgrade(options: Namespace) -> int:
         console.say(str(request.way_back))
         for flaw in request.open_flaws:
             console.say(f"{flaw.issue}: {flaw.what}. {flaw.remedy}")
-        rehearsal = rehearse(request, console)
+        rehearsal = rehearse(request, console, in_place(request.before, request.after))
     print(rehearsal.outcome.upper(), *rehearsal.lines, sep="\n")
     return rehearsal.exit_status
 

@@ -7,7 +7,7 @@ held, every group drained, and every witness read to the end; then the same memb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.processes import class_data_archive, process_cluster
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.errors import Interrupted, UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
@@ -28,12 +28,11 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, ended_by_tombstones, look, losses
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
-from kafka_trial.upgrade.stages import Stage
+from kafka_trial.upgrade.stages import Stage, StagePlan
 
 PHASE_WITHIN_S = 600.0
 ROLL = "version-roll"
 TRIALS, STAGES = "trials", "stages"  # folders of the whole trials, and of their stages
-Stages = Callable[[Sequence[int], int], Sequence[Stage]]
 
 
 @dataclass(frozen=True)
@@ -188,16 +187,25 @@ class UpgradePlay:
     def _each(self, work: Callable[[str, TrialEnvironment], object]) -> None:
         """Does the same for all trials, side by side."""
         with ThreadGroup("upgrade", join_within_s=PHASE_WITHIN_S) as thread_group:
-            for name, environment in self._environments.items():
-                thread_group.start(name, work, name, environment)
+            at_work = [
+                thread_group.start(name, work, name, environment) for name, environment in self._environments.items()
+            ]
+            try:
+                for thread in at_work:
+                    thread.join(PHASE_WITHIN_S)
+            except KeyboardInterrupt:
+                for environment in self._environments.values():
+                    environment.abandoned = "interrupted by Ctrl-C"
+                raise
 
 
-def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> Iterator[PlayedStage]:
-    """Yields the stages as they are played; `stages` returns them for the brokers there are, and the controller.
+def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> Generator[PlayedStage]:
+    """Yields the stages as they are played.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
         UnjudgeableError: a stage could not be played to its end; what was played before has been yielded.
+        Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
     for version in (request.before, request.after):
         class_data_archive(version)
@@ -209,11 +217,16 @@ def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> I
             environments[name] = stack.enter_context(open_trial_environment(spec, cluster, folder, Console(quiet=True)))
             environments[name].staged = True
         play = UpgradePlay(cluster, environments, request.out, console, seed=request.seed)
-        play.begin()
-        controller = next(iter(environments.values())).admin.controller()
-        for stage in stages(sorted(cluster.brokers), controller):
-            yield play.play(stage)
-        play.end()
+        try:
+            play.begin()
+            controller = next(iter(environments.values())).admin.controller()
+            for stage in plan.stages(cluster, controller):
+                yield play.play(stage)
+            play.end()
+        except KeyboardInterrupt as interrupt:
+            for environment in environments.values():
+                environment.end("info", "interrupted by Ctrl-C")
+            raise Interrupted(f"interrupted; healed and cleaned up. What was played: {request.out}") from interrupt
 
 
 def _named(brokers: Sequence[int]) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial.cluster.doctor import SCRATCH_PREFIX
-from kafka_trial.errors import KafkaTrialError, StartError
+from kafka_trial.errors import Interrupted, KafkaTrialError, StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.judge_process import JudgeProcess
@@ -21,7 +21,7 @@ from kafka_trial.trial.stall_prevention import frozen_heap, preferred
 from kafka_trial.upgrade.outcome import EXITS, GO, StageOutcome, StageVerdicts, missing, of_all, of_cluster
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, stages_in_place
+from kafka_trial.upgrade.stages import StagePlan
 
 
 @dataclass
@@ -53,16 +53,16 @@ class Rehearsal:
         ]
 
 
-def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
+def rehearse(request: UpgradeRequest, console: Console, plan: StagePlan) -> Rehearsal:
     """Plays the stages of an upgrade, and judges each.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
+        Interrupted: by Ctrl-C or SIGTERM, after all was ended; what was played lies in its folders.
     """
-    rehearsal = Rehearsal(request, [stage.name for stage in _stages(request, (1, 2, 3), 3)])
+    rehearsal = Rehearsal(request, plan.names)
     verdicts = {name: StageVerdicts(name) for name in request.specs}
-    with _judge() as judge:
-        stages = play_upgrade(request, lambda brokers, controller: _stages(request, brokers, controller), console)
+    with _judge() as judge, closing(play_upgrade(request, plan, console)) as stages:
         try:
             for played in stages:
                 rehearsal.played.append(played)
@@ -72,17 +72,13 @@ def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
                     told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
                 rehearsal.outcomes += told
                 console.say(_in_words(played, told))
-        except StartError:
+        except (StartError, Interrupted):
             raise
         except KafkaTrialError as error:
             rehearsal.ended_early = str(error)
     subjects = ("", *request.specs)
     rehearsal.outcomes += missing(rehearsal.planned, rehearsal.outcomes, subjects, because=rehearsal.ended_early)
     return rehearsal
-
-
-def _stages(request: UpgradeRequest, brokers: Sequence[int], controller: int) -> list[Stage]:
-    return list(stages_in_place(request.before, request.after, brokers=brokers, controller=controller))
 
 
 @contextmanager
