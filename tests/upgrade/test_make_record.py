@@ -34,6 +34,7 @@ def stage_folder(out: Path, stage: str) -> RunFolder:
     folder = create_run_folder(out / STAGES / stage / NAME, stage, NAME)
     run_json = {"schema": 1, "kafka": "3.9.2", "seed": 7, "kafka_trial": "0.1.0", "host": "builder-3"}
     folder.write_json("run.json", {**run_json, "consumer_digest": "d1"})
+    folder.write_json("verdict.json", {"schema": 1})
     last_s = STAGE_BEGINS_S[stage] + 25
     with Recorder(folder.history, "run") as run:
         run.record("clock", time_ns=BEGAN_NS, wall_ns=1_795_824_000 * SECOND)
@@ -111,6 +112,16 @@ def test_outcomes_have_the_run_folders_that_show_them(record: UpgradeRecord, tmp
     assert convicted.run == f"stages/mixed-1/{NAME}"
     assert convicted.files == file_digests(tmp_path / convicted.run)
     assert (record.outcome, record.missing) == (NO_GO, ["rolled"])
+
+
+def test_a_history_that_was_not_judged_shows_no_outcome(tmp_path: Path) -> None:
+    """The stage was played, and its judge died."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [find_consumer(NAME)], seed=7, out=tmp_path)
+    one = played(tmp_path, "before")
+    (one.folders[NAME].path / "verdict.json").unlink()
+    rehearsal = Rehearsal(request, ["before"], [one], [StageOutcome("before", NAME, NOT_KNOWN)])
+    (told,) = make_record(rehearsal).outcomes
+    assert (told.run, told.files) == ("", {})
 
 
 def test_what_was_asked_and_found_stands_in_it(record: UpgradeRecord) -> None:

@@ -118,7 +118,7 @@ def _consumer(name: str, spec: TrialSpec, rehearsal: Rehearsal, out: Path) -> Re
 
 def _outcome(told: StageOutcome, played: Mapping[str, PlayedStage], out: Path) -> RecordedOutcome:
     folder = played[told.stage].folders.get(told.subject) if told.stage in played else None
-    if folder is None:
+    if folder is None or not (folder.path / "verdict.json").exists():  # played, and the judge was not to be had
         return RecordedOutcome(**asdict(told))
     run = folder.path.relative_to(out).as_posix()
     return RecordedOutcome(**asdict(told), run=run, files=file_digests(folder.path))
