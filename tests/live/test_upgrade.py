@@ -13,13 +13,18 @@ from confluent_kafka import Producer
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
+from kafka_trial.errors import PASS
+from kafka_trial.history.output_names import UPGRADE
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.registry import find_consumer
 from kafka_trial.trial.console import Console
+from kafka_trial.upgrade.make_record import make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
-from kafka_trial.upgrade.rehearsal import rehearse
+from kafka_trial.upgrade.record_page import write_upgrade
+from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
 from kafka_trial.upgrade.request import UpgradeRequest, make_upgrade_request
 from kafka_trial.upgrade.stages import KILLED, Stage, StagePlan
+from kafka_trial.upgrade.verify_record import verify
 
 SOUND, FAULTY = "python-at-least-once", "commits-before-processing"
 OLD, NEW = "3.9.2", "4.3.1"
@@ -57,13 +62,18 @@ def test_each_consumer_and_the_cluster_have_a_verdict_of_their_own(tmp_path: Pat
     """The faulty one loses at the kill; what the cluster loses is no consumer's; what was not played is unknown."""
     consumers = [find_consumer(SOUND), find_consumer(FAULTY)]
     request = make_upgrade_request(OLD, NEW, consumers, seed=1, out=tmp_path / "upgrade")
+    plan = planted(request)
+    rehearsal = Rehearsal(request, plan.names)
     with Console() as console:
-        rehearsal = rehearse(request, console, planted(request))
-    told = {(one.stage, one.subject): (one.outcome, one.accused) for one in rehearsal.outcomes}
+        rehearse(rehearsal, plan, console)
+    record = make_record(rehearsal)
+    write_upgrade(record, request.out)
+    told = {(one.stage, one.subject): (one.outcome, one.accused) for one in record.rows}
     assert told["before", SOUND] == (GO, "")
     assert told["before", FAULTY] == (NO_GO, "consumer")
     assert told["before", ""] == (GO, "")
     assert told["rolled", ""] == (NO_GO, "cluster")
     assert told["rolled", SOUND][0] != NO_GO
     assert {told["never", subject][0] for subject in ("", SOUND, FAULTY)} == {NOT_KNOWN}
-    assert rehearsal.outcome == NO_GO
+    assert record.outcome == NO_GO
+    assert verify(request.out / UPGRADE, say=print) == PASS

@@ -58,7 +58,7 @@ class Loss:
     sentence: str
 
 
-def look(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -> ClusterState:
+def cluster_state_of(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -> ClusterState:
     """Returns the state of a cluster; `written`: by group its topic, and the positions that its offsets log holds.
 
     Raises:

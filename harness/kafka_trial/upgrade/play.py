@@ -25,7 +25,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
-from kafka_trial.upgrade.cluster_state import ClusterState, Loss, ended_by_tombstones, look, losses
+from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
 from kafka_trial.upgrade.stages import Stage, StagePlan
@@ -106,7 +106,7 @@ class UpgradePlay:
             self._each(lambda name, one: self._faults(name, one, stage))
         self._each(self._finish)
         ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
-        before, self._state = self._state, look(self._cluster, self._positions())
+        before, self._state = self._state, cluster_state_of(self._cluster, self._positions())
         folders = {}
         for name, one in self._environments.items():
             folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
@@ -134,10 +134,10 @@ class UpgradePlay:
         """Has brokers become the version of the stage; it is played by the first trial, and told to all."""
         names = list(self._environments)
         writers = [one.context.recorder for one in self._environments.values()]
-        conductor = self._environments[names[0]]
-        context = replace(conductor.context, recorder=Tee(writers))
+        player = self._environments[names[0]]
+        context = replace(player.context, recorder=Tee(writers))
         step = Step(ROLL, "all", for_s=0.0, options={"version": stage.version, "brokers": _named(stage.roll)})
-        outcome = self._run(context, conductor, step_plan := self._plan(names[0], (step,)))
+        outcome = self._run(context, player, step_plan := self._plan(names[0], (step,)))
         for name in names:
             self._played[name] += outcome
             self._write_schedule(name, step_plan)

@@ -18,7 +18,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.judge_process import JudgeProcess
 from kafka_trial.trial.stall_prevention import frozen_heap, preferred
-from kafka_trial.upgrade.outcome import EXITS, GO, StageOutcome, StageVerdicts, missing, of_all, of_cluster
+from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, of_cluster
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
 from kafka_trial.upgrade.stages import StagePlan
@@ -34,33 +34,15 @@ class Rehearsal:
     outcomes: list[StageOutcome] = field(default_factory=list)
     ended_early: str = ""
 
-    @property
-    def outcome(self) -> str:
-        """Go, no-go or unknown: the worst of all stages and subjects."""
-        return of_all(self.outcomes)
 
-    @property
-    def exit_status(self) -> int:
-        return EXITS[self.outcome]
-
-    @property
-    def lines(self) -> list[str]:
-        """What came of each stage that is no go, for each consumer and the cluster (no name), and why."""
-        return [
-            f"{one.stage}, {one.subject or 'cluster'}: {one.outcome}" + (f", {one.reason}" if one.reason else "")
-            for one in self.outcomes
-            if one.outcome != GO
-        ]
-
-
-def rehearse(request: UpgradeRequest, console: Console, plan: StagePlan) -> Rehearsal:
-    """Plays the stages of an upgrade, and judges each.
+def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
+    """Plays the stages of an upgrade, and judges each; what came of them is in the rehearsal, also where this raises.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
-        Interrupted: by Ctrl-C or SIGTERM, after all was ended; what was played lies in its folders.
+        Interrupted: by Ctrl-C or SIGTERM, after all was ended.
     """
-    rehearsal = Rehearsal(request, plan.names)
+    request = rehearsal.request
     verdicts = {name: StageVerdicts(name) for name in request.specs}
     with _judge() as judge, closing(play_upgrade(request, plan, console)) as stages:
         try:
@@ -72,13 +54,12 @@ def rehearse(request: UpgradeRequest, console: Console, plan: StagePlan) -> Rehe
                     told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
                 rehearsal.outcomes += told
                 console.say(_in_words(played, told))
-        except (StartError, Interrupted):
+        except StartError:
             raise
         except KafkaTrialError as error:
             rehearsal.ended_early = str(error)
-    subjects = ("", *request.specs)
-    rehearsal.outcomes += missing(rehearsal.planned, rehearsal.outcomes, subjects, because=rehearsal.ended_early)
-    return rehearsal
+            if isinstance(error, Interrupted):
+                raise
 
 
 @contextmanager
