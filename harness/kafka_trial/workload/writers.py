@@ -1,0 +1,378 @@
+"""The process of the writers beside an upgrade: one writes transactions, one idempotently, each to a topic of its own.
+
+`python -m kafka_trial.workload.writers --bootstrap … --transactions TOPIC --sends TOPIC --history DIR`. Several times a
+second a transaction over all partitions is written and ended, each third one by aborting it, and some records are sent
+idempotently. A command is a line on stdin, an answer a JSON line on stdout:
+
+```
+open    the next transaction stays open until `end`: answers with its number once the brokers have its records
+end     commits it; answers with its outcome
+read    writes nothing while a reader of committed records reads both topics to their ends; answers with what is not as
+        Kafka promised (`writer_ledger.py`), or why that is not known
+```
+The end of stdin ends it. One thread. `writers.jsonl` says how each transaction and each send ended. What a client may
+do again is done again; a client that can do nothing more (a fatal error) is replaced by another of the same
+transactional id, and told: Kafka promised that it goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.process.waiting import pause
+from kafka_trial.scenario import Load
+from kafka_trial.workload.producer import client_settings
+from kafka_trial.workload.writer_ledger import ABORTED, COMMITTED, INFO, OK, Ledger, Transaction
+
+EVERY_S: Final = 0.25
+RECORDS: Final = 6  # of a transaction
+SENDS: Final = 3  # each time
+ABORTS_EVERY: Final = 3
+TRANSACTION_WITHIN_S: Final = 120.0  # the coordinator aborts it then
+CALL_WITHIN_S: Final = 10.0
+BEGUN_WITHIN_S: Final = 30.0
+ENDED_WITHIN_S: Final = 60.0
+READ_WITHIN_S: Final = 60.0
+AGAIN_S: Final = 0.1
+
+
+class TransactionalWriter:
+    """Writes one transaction after the other; `make` returns a client with a transactional id; it raises `refusal`."""
+
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        topic: str,
+        partitions: int,
+        ledger: Ledger,
+        recorder: Recorder,
+        *,
+        refusal: type[Exception] = KafkaException,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.complaints: list[str] = []
+        self.current: Transaction | None = None
+        self._make, self._topic, self._partitions = make, topic, partitions
+        self._ledger, self._recorder = ledger, recorder
+        self._refusal, self._clock_s = refusal, clock_s
+        self._client: Any = None
+        self._opened_s = 0.0
+        self._failed: list[str] = []
+
+    def is_open(self) -> bool:
+        """Tells whether a transaction has begun that has not ended."""
+        return self.current is not None
+
+    def begin(self) -> bool:
+        """Begins the next transaction and writes its records; True once the brokers have all of them."""
+        try:
+            if self._client is None:
+                self._client = self._make()
+            self._client.begin_transaction()
+        except self._refusal as error:
+            self._client = None
+            self._recorder.record("transaction", state="not begun", message=str(error))
+            if not error.args[0].retriable():
+                self.complaints.append(f"no transaction could be begun: {error}")
+            return False
+        self.current = Transaction(len(self._ledger.transactions))
+        self._ledger.transactions.append(self.current)
+        self._opened_s, self._failed = self._clock_s(), []
+        self._tell(self.current)
+        try:
+            for index in range(RECORDS):
+                self.current.records += 1
+                name, place = f"{self.current.number}-{index}".encode(), index % self._partitions
+                self._client.produce(self._topic, name, None, place, on_delivery=self._report)
+            return not self._client.flush(CALL_WITHIN_S) and not self._failed
+        except self._refusal as error:
+            self._failed.append(str(error))
+            return False
+
+    def end(self, *, commit: bool) -> str:
+        """Ends the transaction, by committing it unless one of its records was refused; returns its outcome."""
+        one = self.current
+        assert one is not None
+        committing = commit and not self._failed
+        until_s = self._clock_s() + ENDED_WITHIN_S
+        while True:
+            try:
+                (self._client.commit_transaction if committing else self._client.abort_transaction)(CALL_WITHIN_S)
+                return self._ended(one, COMMITTED if committing else ABORTED)
+            except self._refusal as error:
+                if not error.args[0].retriable() or self._clock_s() >= until_s:
+                    return self._lost(one, error.args[0], aborting=not committing)
+                pause(AGAIN_S)
+
+    def _lost(self, one: Transaction, error: Any, *, aborting: bool) -> str:
+        """Gives a client up: a commit that was not acknowledged may have been made, an abort is nobody's loss."""
+        self._client = None  # the next one of this id ends what is open
+        overdue = self._clock_s() - self._opened_s >= TRANSACTION_WITHIN_S / 2
+        if error.fatal() and not overdue:
+            self.complaints.append(f"the producer of transaction {one.number} could not go on: {error}")
+        return self._ended(one, ABORTED if aborting else INFO, message=str(error))
+
+    def _ended(self, one: Transaction, outcome: str, *, message: str | None = None) -> str:
+        one.outcome, self.current = outcome, None
+        self._tell(one, message=message)
+        return outcome
+
+    def _tell(self, one: Transaction, *, message: str | None = None) -> None:
+        told = message or ("; ".join(self._failed) or None)
+        self._recorder.record("transaction", number=one.number, state=one.outcome, count=one.records, message=told)
+
+    def _report(self, error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            self._failed.append(str(error))
+
+
+class IdempotentWriter:
+    """Sends records one after the other; `make` takes what is called on a fatal error, and returns a client."""
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[Any], None]], Any],
+        topic: str,
+        ledger: Ledger,
+        recorder: Recorder,
+        *,
+        refusal: type[Exception] = KafkaException,
+    ) -> None:
+        self.complaints: list[str] = []
+        self._make, self._topic = make, topic
+        self._ledger, self._recorder, self._refusal = ledger, recorder, refusal
+        self._client: Any = None
+        self._broken = False
+
+    def send(self, count: int) -> None:
+        """Sends records, and takes what is reported of earlier ones."""
+        if self._broken:
+            self._client, self._broken = None, False
+        if self._client is None:
+            self._client = self._make(self._error)
+        for _ in range(count):
+            number = len(self._ledger.sends)
+            self._ledger.sends.append(INFO)
+            with suppress(BufferError, self._refusal):  # it stays info
+                self._client.produce(self._topic, str(number).encode(), on_delivery=partial(self._report, number))
+        self._client.poll(0)
+
+    def settle(self) -> None:
+        """Waits for what is under way, for a while."""
+        if self._client is not None:
+            self._client.flush(ENDED_WITHIN_S)
+
+    def _report(self, number: int, error: KafkaError | None, _: object) -> None:
+        self._ledger.sends[number] = INFO if error else OK
+        told = str(error) if error else None
+        self._recorder.record("send", number=number, outcome=self._ledger.sends[number], message=told)
+
+    def _error(self, error: Any) -> None:
+        if error.fatal():
+            self._broken = True
+            self.complaints.append(f"the idempotent producer could not go on: {error}")
+
+
+@dataclass(frozen=True)
+class TopicRead:
+    """How often each record of a topic was read; where readers are held back before its end, or why nobody knows."""
+
+    times: Mapping[str, int] = field(default_factory=dict)
+    held_back: str = ""
+    refusal: str = ""
+
+
+class Writers:
+    """Both writers, and what they are told to do."""
+
+    def __init__(
+        self,
+        transactions: TransactionalWriter,
+        sends: IdempotentWriter,
+        ledger: Ledger,
+        read: Callable[[], tuple[TopicRead, TopicRead]],
+    ) -> None:
+        """`read` reads the topic of the transactions, and that of the sends."""
+        self._transactions = transactions
+        self._sends = sends
+        self._ledger = ledger
+        self._read = read
+        self._turns = 0
+        self._proven = (0, 0)  # transactions that were committed, and sends that were acknowledged, at the last reading
+
+    def turn(self) -> None:
+        """Sends some records, and writes a transaction unless one is kept open."""
+        self._sends.send(SENDS)
+        if not self._transactions.is_open() and (self._transactions.begin() or self._transactions.is_open()):
+            self._turns += 1
+            self._transactions.end(commit=self._turns % ABORTS_EVERY > 0)
+
+    def obey(self, command: str) -> dict[str, Any]:
+        """Does what it is told; returns the answer."""
+        match command:
+            case "open" if not self._transactions.is_open():
+                if self._transactions.begin():
+                    return {"open": len(self._ledger.transactions) - 1}
+                if self._transactions.is_open():
+                    self._transactions.end(commit=False)
+                return {"error": "the brokers did not take a transaction's records in time"}
+            case "end" if self._transactions.is_open():
+                return {"ended": self._transactions.end(commit=True)}
+            case "read":
+                return {"read": self._told()}
+            case _:
+                return {"error": f"cannot obey {command!r} now. Valid: open, end (of what is open), read"}
+
+    def _told(self) -> dict[str, Any]:
+        if self._transactions.is_open():
+            self._transactions.end(commit=True)
+        self._sends.settle()
+        transactions, sends = self._read()
+        breaches = self._breaches(transactions, sends)
+        for writer in (self._transactions, self._sends):
+            breaches += dict.fromkeys(writer.complaints)
+            writer.complaints.clear()
+        not_known = "; ".join(self._not_known(transactions, sends))
+        return {"breaches": breaches, "not_known": not_known, "counts": self._ledger.counts()}
+
+    def _breaches(self, transactions: TopicRead, sends: TopicRead) -> list[str]:
+        """Returns what is not as promised. Readers that are held back miss all that lies behind: that is not told."""
+        if transactions.refusal or sends.refusal:
+            return []
+        if not transactions.held_back:
+            return self._ledger.new_breaches(transactions.times, sends.times)
+        if self._ledger.last_outcome == INFO:
+            return []
+        return [
+            f"every transaction has ended, and readers of committed records are held back: {transactions.held_back}"
+        ]
+
+    def _not_known(self, transactions: TopicRead, sends: TopicRead) -> list[str]:
+        """Returns why not everything can be said of what was written since the last reading."""
+        done = self._ledger.committed, self._ledger.sends.count(OK)
+        before, self._proven = self._proven, done
+        reasons = [one.refusal for one in (transactions, sends) if one.refusal]
+        if transactions.held_back and self._ledger.last_outcome == INFO:
+            reasons.append(f"how the last transaction ended, while readers are held back: {transactions.held_back}")
+        if done[0] <= before[0]:
+            reasons.append("no transaction was committed since the topics were last read")
+        if done[1] <= before[1]:
+            reasons.append("no idempotent send was acknowledged since the topics were last read")
+        return reasons
+
+
+def read_committed(bootstrap: str, topic: str, partitions: int, *, within_s: float = READ_WITHIN_S) -> TopicRead:
+    """Reads a topic from its beginning to its end, as a reader of committed records does."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "client.id": "kafka-trial-writers-reader",
+        "group.id": "kafka-trial-writers-reader",  # required, and never joined
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+    }
+    times: Counter[str] = Counter()
+    came: dict[int, int] = {}  # up to where nothing more may be read, by partition
+    reader = Consumer(settings)
+    try:
+        ends = _ends(settings, topic, partitions)
+        reader.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+        until_s = time.monotonic() + within_s
+        while any(came.get(part, -1) < end for part, end in ends.items()) and time.monotonic() < until_s:
+            message: Any = reader.poll(0.5)
+            if message is not None and message.error() is None:
+                times[message.value().decode()] += 1
+            elif message is not None and message.error().code() == KafkaError._PARTITION_EOF:
+                came[message.partition()] = message.offset()
+    except KafkaException as error:
+        return TopicRead(refusal=f"{topic} could not be read: {error}")
+    finally:
+        reader.close()
+    if missing := ends.keys() - came.keys():
+        return TopicRead(refusal=f"{topic}: partitions {sorted(missing)} were not read to an end in {within_s:g} s")
+    late = ", ".join(f"{part} at {came[part]} of {end}" for part, end in ends.items() if came[part] < end)
+    return TopicRead(times, held_back=f"{topic}, partition {late}" if late else "")
+
+
+def _ends(settings: Mapping[str, Any], topic: str, partitions: int) -> dict[int, int]:
+    """Returns the high watermarks, which are the ends for readers of everything."""
+    anyone = Consumer({**settings, "isolation.level": "read_uncommitted"})
+    try:
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return {one.partition: anyone.get_watermark_offsets(one, timeout=CALL_WITHIN_S)[1] for one in places}
+    finally:
+        anyone.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes and obeys until stdin ends."""
+    options = _options(arguments)
+    with Recorder(options.history, "writers", buffer_events=64) as recorder:
+        ledger = Ledger()
+        make = partial(_transactional, options.bootstrap, options.transactions)
+        transactions = TransactionalWriter(make, options.transactions, options.partitions, ledger, recorder)
+        sends = IdempotentWriter(partial(_idempotent, options.bootstrap), options.sends, ledger, recorder)
+        topics = (options.transactions, options.sends)
+        read = [partial(read_committed, options.bootstrap, topic, options.partitions) for topic in topics]
+        writers = Writers(transactions, sends, ledger, lambda: (read[0](), read[1]()))
+        rest: bytes | None = b""
+        while rest is not None:
+            writers.turn()
+            rest = _obey_new(writers, rest)
+    return 0
+
+
+def _obey_new(writers: Writers, rest: bytes) -> bytes | None:
+    """Obeys what comes within a turn; returns what is no whole line yet, None at the end of stdin."""
+    if not select.select([sys.stdin], [], [], EVERY_S)[0]:
+        return rest
+    read = os.read(sys.stdin.fileno(), 4096)
+    *lines, rest = (rest + read).split(b"\n")
+    for line in lines:
+        with suppress(BrokenPipeError):  # the harness is gone
+            answer = writers.obey(line.decode(errors="replace").strip())
+            os.write(sys.stdout.fileno(), orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE))
+    return rest if read else None
+
+
+def _transactional(bootstrap: str, topic: str) -> Producer:
+    limit_ms = round(TRANSACTION_WITHIN_S * 1000)
+    own = {"client.id": "kafka-trial-writers-transactions", "transactional.id": f"kafka-trial-writers-{topic}"}
+    limits = {"transaction.timeout.ms": limit_ms, "message.timeout.ms": limit_ms, "linger.ms": 5}
+    client = Producer(client_settings(bootstrap, Load()) | own | limits)
+    client.init_transactions(BEGUN_WITHIN_S)
+    return client
+
+
+def _idempotent(bootstrap: str, error: Callable[[Any], None]) -> Producer:
+    own = {"client.id": "kafka-trial-writers-sends", "error_cb": error, "linger.ms": 5}
+    return Producer(client_settings(bootstrap, Load()) | own)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="kafka_trial.workload.writers", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--transactions", required=True, help="topic of the transactions")
+    parser.add_argument("--sends", required=True, help="topic of the idempotent sends")
+    parser.add_argument("--partitions", required=True, type=int, help="of either topic")
+    parser.add_argument("--history", required=True, type=Path, help="folder that gets writers.jsonl")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
