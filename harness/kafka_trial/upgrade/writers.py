@@ -87,7 +87,7 @@ def writers_beside(cluster: BootedCluster, folder: Path) -> Iterator[Writers]:
     replicas = min(REPLICAS_MAX, len(cluster.brokers))
     with Admin(cluster.observer_bootstrap) as admin:
         for topic in (TRANSACTIONS, SENDS):
-            configs = {MIN_INSYNC: str(max(1, replicas - 1))}
+            configs = {MIN_INSYNC: str(max(1, replicas - 1)), "retention.ms": "-1"}
             admin.create_topic(topic, partitions=PARTITIONS, replication_factor=replicas, configs=configs)
     argv = [sys.executable, "-m", "kafka_trial.workload.writers", "--bootstrap", cluster.observer_bootstrap]
     argv += ["--transactions", TRANSACTIONS, "--sends", SENDS]

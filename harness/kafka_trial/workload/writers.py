@@ -7,8 +7,8 @@ idempotently. A command is a line on stdin, an answer a JSON line on stdout:
 ```
 open    the next transaction stays open until `end`: answers with its number once the brokers have its records
 end     commits it; answers with its outcome
-read    writes nothing while a reader of committed records reads both topics to their ends; answers with what is not as
-        Kafka promised (`writer_ledger.py`), or why that is not known
+read    commits one more transaction, and writes nothing while a reader of committed records reads both topics to their
+        ends; answers with what is not as Kafka promised (`writer_ledger.py`), or why that is not known
 ```
 The end of stdin ends it. One thread. `writers.jsonl` says how each transaction and each send ended. What a client may
 do again is done again; a client that can do nothing more (a fatal error) is replaced by another of the same
@@ -241,6 +241,11 @@ class Writers:
     def _told(self) -> dict[str, Any]:
         if self._transactions.is_open():
             self._transactions.end(commit=True)
+        if (
+            self._transactions.begin() or self._transactions.is_open()
+        ):  # that something can be written now is to be shown
+            self._transactions.end(commit=True)
+        self._sends.send(SENDS)
         self._sends.settle()
         transactions, sends = self._read()
         breaches = self._breaches(transactions, sends)
@@ -283,6 +288,7 @@ def read_committed(bootstrap: str, topic: str, partitions: int, *, within_s: flo
         "client.id": "kafka-trial-writers-reader",
         "group.id": "kafka-trial-writers-reader",  # required, and never joined
         "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",  # where the beginning is gone: what is left is there all the same
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
     }
