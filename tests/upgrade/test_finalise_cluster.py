@@ -101,6 +101,8 @@ def test_features_are_finalised_by_name(rolled: Rolled, monkeypatch: pytest.Monk
     assert (lost.accused, "fell from 2 to 1" in lost.sentence) == (SETTING, True)
     assert rolled.writers.losses() == ()
     assert rolled.writers.counts["committed"] > 5
+    play(Step(GROUP.fault, "all", options={"feature": "streams.version", "level": 0}))
+    assert shown[-1] == "all brokers answer streams.version 0, which was at 1"
     lose_what_was_acknowledged(rolled)
 
 
