@@ -29,7 +29,7 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
 from kafka_trial.upgrade.cluster_state import MIN_INSYNC, SETTING, look, losses
 from kafka_trial.upgrade.finalise import finalise_features
-from kafka_trial.upgrade.writers import SENDS, TRANSACTIONS, Writers, writers_beside
+from kafka_trial.upgrade.writers import SENDS, TRANSACTIONS, WritersHandle, writers_beside
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(every=10)]
 
@@ -44,7 +44,7 @@ class Rolled:
     cluster: BootedCluster
     context: FaultContext
     admin: Admin
-    writers: Writers
+    writers: WritersHandle
 
     def features(self) -> BrokerFeatures:
         with closing(Brokers(self.cluster.observer_bootstrap)) as brokers:

@@ -13,14 +13,14 @@ from kafka_trial.cluster.versions import Release
 from kafka_trial.compatibility.finalising import TRANSACTIONS, Raise, levels_to_raise
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
 from kafka_trial.scenario import Step
-from kafka_trial.upgrade.writers import Writers
+from kafka_trial.upgrade.writers import WritersHandle
 
 FAULT: Final = "finalise-feature"
 HOLDS_S: Final = 2.0  # time for members and writers to meet the new level before the next one comes
 
 
 def finalise_features(
-    after: Release, features: Mapping[int, BrokerFeatures], play: Callable[[Step], None], writers: Writers
+    after: Release, features: Mapping[int, BrokerFeatures], play: Callable[[Step], None], writers: WritersHandle
 ) -> tuple[Raise, ...]:
     """Raises what brokers of a release finalise; returns what was raised, in its order.
 

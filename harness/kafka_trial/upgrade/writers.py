@@ -29,7 +29,7 @@ REPLICAS_MAX: Final = 3
 ANSWER_WITHIN_S: Final = 240.0
 
 
-class Writers:
+class WritersHandle:
     """The writers at work; `counts` is what they had done when their topics were last read."""
 
     def __init__(self, rpc: ChildRpc) -> None:
@@ -77,7 +77,7 @@ class Writers:
 
 
 @contextmanager
-def writers_beside(cluster: BootedCluster, folder: Path) -> Iterator[Writers]:
+def writers_beside(cluster: BootedCluster, folder: Path) -> Iterator[WritersHandle]:
     """Has the writers write until the `with` ends; `folder` gets their history and their complaints.
 
     Raises:
@@ -95,6 +95,6 @@ def writers_beside(cluster: BootedCluster, folder: Path) -> Iterator[Writers]:
     with ChildProcesses("writers") as child_processes:
         rpc = start_child_rpc(child_processes, "writers", argv, stderr=folder / "writers.stderr")
         try:
-            yield Writers(rpc)
+            yield WritersHandle(rpc)
         finally:
             rpc.close()

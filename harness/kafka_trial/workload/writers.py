@@ -1,6 +1,6 @@
 """The process of the writers beside an upgrade: one writes transactions, one idempotently, each to a topic of its own.
 
-`python -m kafka_trial.workload.writers --bootstrap … --transactions TOPIC --sends TOPIC --history DIR`. Several times a
+`python -m kafka_trial.workload.writers --bootstrap … --transactions TOPIC --sends TOPIC --history DIR`. Twice a
 second a transaction over all partitions is written and ended, each third one by aborting it, and some records are sent
 idempotently. A command is a line on stdin, an answer a JSON line on stdout:
 
@@ -39,7 +39,7 @@ from kafka_trial.scenario import Load
 from kafka_trial.workload.producer import client_settings
 from kafka_trial.workload.writer_ledger import ABORTED, COMMITTED, INFO, OK, Ledger, Transaction
 
-EVERY_S: Final = 0.25
+EVERY_S: Final = 0.5
 RECORDS: Final = 6  # of a transaction
 SENDS: Final = 3  # each time
 ABORTS_EVERY: Final = 3
