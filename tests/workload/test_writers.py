@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kafka_trial.history.recorder import Recorder
 from kafka_trial.workload.writer_ledger import Ledger
 from kafka_trial.workload.writers import (
     ENDED_WITHIN_S,
@@ -81,19 +79,14 @@ class Client:
             raise RefusalError(self.refusals.pop(0))
 
 
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    """What the writers write down."""
-    with Recorder(tmp_path, "writers") as recorder:
-        yield recorder
+def tell(**_: object) -> None:
+    """Writes nothing down."""
 
 
-def writing(client: Client, recorder: Recorder, now_s: list[float] | None = None) -> tuple[TransactionalWriter, Ledger]:
+def writing(client: Client, now_s: list[float] | None = None) -> tuple[TransactionalWriter, Ledger]:
     """Returns a writer of transactions on a literal client, and its ledger."""
     ledger, clock = Ledger(), now_s or [0.0]
-    writer = TransactionalWriter(
-        lambda: client, "t", 3, ledger, recorder, refusal=RefusalError, clock_s=lambda: clock[0]
-    )
+    writer = TransactionalWriter(lambda: client, "t", 3, ledger, tell, refusal=RefusalError, clock_s=lambda: clock[0])
     return writer, ledger
 
 
@@ -111,11 +104,9 @@ def writing(client: Client, recorder: Recorder, now_s: list[float] | None = None
     ],
     ids=["committed", "aborted", "again", "refused", "fatal", "abort refused", "not written", "and not aborted"],
 )
-def test_a_transaction_ends_as_its_client_says(
-    client: Client, commit: bool, outcome: str, calls: list[str], recorder: Recorder
-) -> None:
+def test_a_transaction_ends_as_its_client_says(client: Client, commit: bool, outcome: str, calls: list[str]) -> None:
     """A commit that is refused may have been made: nobody knows. What was not committed was aborted."""
-    writer, ledger = writing(client, recorder)
+    writer, ledger = writing(client)
     assert writer.begin() is (client.error is None)
     assert writer.end(commit=commit) == outcome
     assert (client.calls[1:], ledger.transactions[0].outcome, ledger.transactions[0].records) == (
@@ -127,10 +118,10 @@ def test_a_transaction_ends_as_its_client_says(
 
 
 @pytest.mark.parametrize(("after_s", "told"), [(1.0, 1), (TRANSACTION_WITHIN_S, 0)])
-def test_a_producer_that_can_do_nothing_more_is_told(after_s: float, told: int, recorder: Recorder) -> None:
+def test_a_producer_that_can_do_nothing_more_is_told(after_s: float, told: int) -> None:
     """Unless the transaction was open for so long that its coordinator may have ended it: that was our doing."""
     now_s = [0.0]
-    writer, _ = writing(Client(FATAL), recorder, now_s)
+    writer, _ = writing(Client(FATAL), now_s)
     writer.begin()
     now_s[0] = after_s
     writer.end(commit=True)
@@ -138,7 +129,7 @@ def test_a_producer_that_can_do_nothing_more_is_told(after_s: float, told: int, 
     assert writer.begin()  # with another client
 
 
-def test_a_commit_that_is_never_answered_is_given_up(recorder: Recorder) -> None:
+def test_a_commit_that_is_never_answered_is_given_up() -> None:
     """It is called again for a minute; then nobody knows."""
     now_s = [0.0]
 
@@ -151,7 +142,7 @@ def test_a_commit_that_is_never_answered_is_given_up(recorder: Recorder) -> None
             super().commit_transaction(within_s)
 
     client = Silent()
-    writer, _ = writing(client, recorder, now_s)
+    writer, _ = writing(client, now_s)
     writer.begin()
     assert (writer.end(commit=True), client.calls) == ("info", ["begin", "commit", "commit"])
 
@@ -159,11 +150,11 @@ def test_a_commit_that_is_never_answered_is_given_up(recorder: Recorder) -> None
 READ = TopicRead()
 
 
-def told(read: tuple[TopicRead, TopicRead], recorder: Recorder, *, refusals: tuple[Cause, ...] = ()) -> dict[str, Any]:
+def told(read: tuple[TopicRead, TopicRead], *, refusals: tuple[Cause, ...] = ()) -> dict[str, Any]:
     """Returns what is told after a transaction and three sends, and as much again; that one's commit is refused so."""
     client = Client()
-    writer, ledger = writing(client, recorder)
-    sends = IdempotentWriter(lambda _: Client(), "s", ledger, recorder, refusal=RefusalError)
+    writer, ledger = writing(client)
+    sends = IdempotentWriter(lambda _: Client(), "s", ledger, tell, refusal=RefusalError)
     writers = Writers(writer, sends, ledger, lambda: read)
     writers.turn()
     client.refusals = list(refusals)
@@ -196,18 +187,17 @@ def test_what_is_told(
     refusals: tuple[Cause, ...],
     breaches: int,
     not_known: str,
-    recorder: Recorder,
 ) -> None:
     """Held back, readers miss all that lies behind: the one thing told is that, and that only if all have ended."""
-    answer = told(read, recorder, refusals=refusals)
+    answer = told(read, refusals=refusals)
     assert (len(answer["breaches"]), answer["not_known"]) == (breaches, not_known)
 
 
-def test_without_anything_new_nothing_is_known(recorder: Recorder) -> None:
+def test_without_anything_new_nothing_is_known() -> None:
     """Earlier transactions are whole, and no further one can be committed: no empty pass."""
     client, mute = Client(), Client()
-    writer, ledger = writing(client, recorder)
-    sends = IdempotentWriter(lambda _: mute, "s", ledger, recorder, refusal=RefusalError)
+    writer, ledger = writing(client)
+    sends = IdempotentWriter(lambda _: mute, "s", ledger, tell, refusal=RefusalError)
     writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT))
     writers.turn()
     assert writers.obey("read")["read"]["not_known"] == ""
@@ -220,11 +210,11 @@ def test_without_anything_new_nothing_is_known(recorder: Recorder) -> None:
     )
 
 
-def test_a_transaction_is_kept_open(recorder: Recorder) -> None:
+def test_a_transaction_is_kept_open() -> None:
     """Meanwhile only records are sent idempotently; it is the one that `end` commits."""
     client = Client()
-    writer, ledger = writing(client, recorder)
-    sends = IdempotentWriter(lambda _: Client(), "s", ledger, recorder, refusal=RefusalError)
+    writer, ledger = writing(client)
+    sends = IdempotentWriter(lambda _: Client(), "s", ledger, tell, refusal=RefusalError)
     writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT))
     assert writers.obey("end").keys() == {"error"}
     assert writers.obey("open") == {"open": 0}

@@ -28,12 +28,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Load
 from kafka_trial.workload.producer import client_settings
@@ -49,6 +48,7 @@ BEGUN_WITHIN_S: Final = 30.0
 ENDED_WITHIN_S: Final = 60.0
 READ_WITHIN_S: Final = 60.0
 AGAIN_S: Final = 0.1
+Tell = Callable[..., None]  # takes the fields of one line of writers.jsonl
 
 
 class TransactionalWriter:
@@ -60,7 +60,7 @@ class TransactionalWriter:
         topic: str,
         partitions: int,
         ledger: Ledger,
-        recorder: Recorder,
+        tell: Tell,
         *,
         refusal: type[Exception] = KafkaException,
         clock_s: Callable[[], float] = time.monotonic,
@@ -68,7 +68,7 @@ class TransactionalWriter:
         self.complaints: list[str] = []
         self.current: Transaction | None = None
         self._make, self._topic, self._partitions = make, topic, partitions
-        self._ledger, self._recorder = ledger, recorder
+        self._ledger, self._told = ledger, tell
         self._refusal, self._clock_s = refusal, clock_s
         self._client: Any = None
         self._opened_s = 0.0
@@ -86,7 +86,7 @@ class TransactionalWriter:
             self._client.begin_transaction()
         except self._refusal as error:
             self._client = None
-            self._recorder.record("transaction", state="not begun", message=str(error))
+            self._told(state="not begun", message=str(error))
             if not error.args[0].retriable():
                 self.complaints.append(f"no transaction could be begun: {error}")
             return False
@@ -134,7 +134,7 @@ class TransactionalWriter:
 
     def _tell(self, one: Transaction, *, message: str | None = None) -> None:
         told = message or ("; ".join(self._failed) or None)
-        self._recorder.record("transaction", number=one.number, state=one.outcome, count=one.records, message=told)
+        self._told(transaction=one.number, state=one.outcome, records=one.records, message=told)
 
     def _report(self, error: KafkaError | None, _: object) -> None:
         if error is not None:
@@ -149,13 +149,13 @@ class IdempotentWriter:
         make: Callable[[Callable[[Any], None]], Any],
         topic: str,
         ledger: Ledger,
-        recorder: Recorder,
+        tell: Tell,
         *,
         refusal: type[Exception] = KafkaException,
     ) -> None:
         self.complaints: list[str] = []
         self._make, self._topic = make, topic
-        self._ledger, self._recorder, self._refusal = ledger, recorder, refusal
+        self._ledger, self._told, self._refusal = ledger, tell, refusal
         self._client: Any = None
         self._broken = False
 
@@ -180,7 +180,7 @@ class IdempotentWriter:
     def _report(self, number: int, error: KafkaError | None, _: object) -> None:
         self._ledger.sends[number] = INFO if error else OK
         told = str(error) if error else None
-        self._recorder.record("send", number=number, outcome=self._ledger.sends[number], message=told)
+        self._told(send=number, state=self._ledger.sends[number], message=told)
 
     def _error(self, error: Any) -> None:
         if error.fatal():
@@ -328,19 +328,26 @@ def _ends(settings: Mapping[str, Any], topic: str, partitions: int) -> dict[int,
 def main(arguments: list[str] | None = None) -> int:
     """Writes and obeys until stdin ends."""
     options = _options(arguments)
-    with Recorder(options.history, "writers", buffer_events=64) as recorder:
-        ledger = Ledger()
+    ledger = Ledger()
+    with (options.history / "writers.jsonl").open("xb") as file:
+        tell = partial(_write_line, file)
         make = partial(_transactional, options.bootstrap, options.transactions)
-        transactions = TransactionalWriter(make, options.transactions, options.partitions, ledger, recorder)
-        sends = IdempotentWriter(partial(_idempotent, options.bootstrap), options.sends, ledger, recorder)
+        transactions = TransactionalWriter(make, options.transactions, options.partitions, ledger, tell)
+        sends = IdempotentWriter(partial(_idempotent, options.bootstrap), options.sends, ledger, tell)
         topics = (options.transactions, options.sends)
         read = [partial(read_committed, options.bootstrap, topic, options.partitions) for topic in topics]
         writers = Writers(transactions, sends, ledger, lambda: (read[0](), read[1]()))
         rest: bytes | None = b""
         while rest is not None:
             writers.turn()
+            file.flush()
             rest = _obey_new(writers, rest)
     return 0
+
+
+def _write_line(file: BinaryIO, **fields: Any) -> None:
+    told = {name: value for name, value in fields.items() if value is not None}
+    file.write(orjson.dumps({"time_ns": time.monotonic_ns(), **told}, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _obey_new(writers: Writers, rest: bytes) -> bytes | None:
