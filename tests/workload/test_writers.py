@@ -177,7 +177,7 @@ SENT = TopicRead({str(number): 1 for number in range(6)})
             (TopicRead(held_back="t, partition 0 at 3 of 9"), SENT),
             (ABORTABLE,),
             0,
-            "how the last transaction ended, while readers are held back: t, partition 0 at 3 of 9",
+            "whether a transaction is open while readers are held back: t, partition 0 at 3 of 9",
         ),
     ],
     ids=["as promised", "gone", "not read", "held back", "held back by what nobody knows"],

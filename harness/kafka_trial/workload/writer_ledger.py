@@ -52,10 +52,6 @@ class Ledger:
     def committed(self) -> int:
         return sum(one.outcome == COMMITTED for one in self.transactions)
 
-    @property
-    def last_outcome(self) -> str:
-        return self.transactions[-1].outcome if self.transactions else ABORTED
-
     def counts(self) -> dict[str, int]:
         """Returns how many transactions ended how, and how many sends were acknowledged."""
         ends = Counter(one.outcome for one in self.transactions)

@@ -33,7 +33,8 @@ from typing import Any, BinaryIO, Final
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from kafka_trial.process.waiting import pause
+from kafka_trial.errors import WaitTimeout
+from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Load
 from kafka_trial.workload.producer import client_settings
 from kafka_trial.workload.writer_ledger import ABORTED, COMMITTED, INFO, OK, Ledger, Transaction
@@ -67,6 +68,7 @@ class TransactionalWriter:
     ) -> None:
         self.complaints: list[str] = []
         self.current: Transaction | None = None
+        self.may_be_open = False  # an end was not acknowledged, and no later client has ended what it left
         self._make, self._topic, self._partitions = make, topic, partitions
         self._ledger, self._told = ledger, tell
         self._refusal, self._clock_s = refusal, clock_s
@@ -83,6 +85,7 @@ class TransactionalWriter:
         try:
             if self._client is None:
                 self._client = self._make()
+                self.may_be_open = False
             self._client.begin_transaction()
         except self._refusal as error:
             self._client = None
@@ -121,7 +124,7 @@ class TransactionalWriter:
 
     def _lost(self, one: Transaction, error: Any, *, aborting: bool) -> str:
         """Gives a client up: a commit that was not acknowledged may have been made, an abort is nobody's loss."""
-        self._client = None  # the next one of this id ends what is open
+        self._client, self.may_be_open = None, True  # the next one of this id ends what is open
         overdue = self._clock_s() - self._opened_s >= TRANSACTION_WITHIN_S / 2
         if error.fatal() and not overdue:
             self.complaints.append(f"the producer of transaction {one.number} could not go on: {error}")
@@ -218,7 +221,10 @@ class Writers:
     def turn(self) -> None:
         """Sends some records, and writes a transaction unless one is kept open."""
         self._sends.send(SENDS)
-        if not self._transactions.is_open() and (self._transactions.begin() or self._transactions.is_open()):
+        if self._transactions.is_open():
+            return
+        self._transactions.begin()
+        if self._transactions.is_open():
             self._turns += 1
             self._transactions.end(commit=self._turns % ABORTS_EVERY > 0)
 
@@ -241,9 +247,8 @@ class Writers:
     def _told(self) -> dict[str, Any]:
         if self._transactions.is_open():
             self._transactions.end(commit=True)
-        if (
-            self._transactions.begin() or self._transactions.is_open()
-        ):  # that something can be written now is to be shown
+        self._transactions.begin()  # that something can be written now is to be shown
+        if self._transactions.is_open():
             self._transactions.end(commit=True)
         self._sends.send(SENDS)
         self._sends.settle()
@@ -261,19 +266,17 @@ class Writers:
             return []
         if not transactions.held_back:
             return self._ledger.new_breaches(transactions.times, sends.times)
-        if self._ledger.last_outcome == INFO:
+        if self._transactions.may_be_open:
             return []
-        return [
-            f"every transaction has ended, and readers of committed records are held back: {transactions.held_back}"
-        ]
+        return [f"no transaction is open, and readers of committed records are held back: {transactions.held_back}"]
 
     def _not_known(self, transactions: TopicRead, sends: TopicRead) -> list[str]:
         """Returns why not everything can be said of what was written since the last reading."""
         done = self._ledger.committed, self._ledger.sends.count(OK)
         before, self._proven = self._proven, done
         reasons = [one.refusal for one in (transactions, sends) if one.refusal]
-        if transactions.held_back and self._ledger.last_outcome == INFO:
-            reasons.append(f"how the last transaction ended, while readers are held back: {transactions.held_back}")
+        if transactions.held_back and self._transactions.may_be_open:
+            reasons.append(f"whether a transaction is open while readers are held back: {transactions.held_back}")
         if done[0] <= before[0]:
             reasons.append("no transaction was committed since the topics were last read")
         if done[1] <= before[1]:
@@ -282,7 +285,23 @@ class Writers:
 
 
 def read_committed(bootstrap: str, topic: str, partitions: int, *, within_s: float = READ_WITHIN_S) -> TopicRead:
-    """Reads a topic from its beginning to its end, as a reader of committed records does."""
+    """Reads a topic from its beginning to its end, as a reader of committed records does; again where that fails."""
+    tried: list[TopicRead] = []
+    until_s = time.monotonic() + within_s
+
+    def read() -> bool:
+        try:
+            tried.append(_read_once(bootstrap, topic, partitions, within_s=max(1.0, until_s - time.monotonic())))
+        except KafkaException as error:
+            tried.append(TopicRead(refusal=f"{topic} could not be read: {error}"))
+        return not tried[-1].refusal
+
+    with suppress(WaitTimeout):  # the last refusal says more
+        wait_until(read, within_s=within_s, what=f"the records of {topic}", every_s=1.0)
+    return tried[-1]
+
+
+def _read_once(bootstrap: str, topic: str, partitions: int, *, within_s: float) -> TopicRead:
     settings = {
         "bootstrap.servers": bootstrap,
         "client.id": "kafka-trial-writers-reader",
@@ -293,36 +312,38 @@ def read_committed(bootstrap: str, topic: str, partitions: int, *, within_s: flo
         "isolation.level": "read_committed",
     }
     times: Counter[str] = Counter()
-    came: dict[int, int] = {}  # up to where nothing more may be read, by partition
+    ends = _ends({**settings, "isolation.level": "read_uncommitted"}, topic, partitions)
+    came = dict.fromkeys(ends, 0)
     reader = Consumer(settings)
     try:
-        ends = _ends(settings, topic, partitions)
         reader.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
         until_s = time.monotonic() + within_s
-        while any(came.get(part, -1) < end for part, end in ends.items()) and time.monotonic() < until_s:
+        while any(came[part] < end for part, end in ends.items()) and time.monotonic() < until_s:
             message: Any = reader.poll(0.5)
             if message is not None and message.error() is None:
                 times[message.value().decode()] += 1
             elif message is not None and message.error().code() == KafkaError._PARTITION_EOF:
                 came[message.partition()] = message.offset()
-    except KafkaException as error:
-        return TopicRead(refusal=f"{topic} could not be read: {error}")
     finally:
         reader.close()
-    if missing := ends.keys() - came.keys():
-        return TopicRead(refusal=f"{topic}: partitions {sorted(missing)} were not read to an end in {within_s:g} s")
-    late = ", ".join(f"{part} at {came[part]} of {end}" for part, end in ends.items() if came[part] < end)
-    return TopicRead(times, held_back=f"{topic}, partition {late}" if late else "")
+    late = [part for part, end in ends.items() if came[part] < end]
+    if not late:
+        return TopicRead(times)
+    stable = _ends(settings, topic, partitions)  # the last stable offsets: the ends for readers of committed records
+    held = [f"{part} at {stable[part]} of {ends[part]}" for part in late if stable[part] < ends[part]]
+    if len(held) < len(late):
+        return TopicRead(refusal=f"{topic}: partitions {late} were not read to their ends in {within_s:.0f} s")
+    return TopicRead(times, held_back=f"{topic}, partition {', '.join(held)}")
 
 
-def _ends(settings: Mapping[str, Any], topic: str, partitions: int) -> dict[int, int]:
-    """Returns the high watermarks, which are the ends for readers of everything."""
-    anyone = Consumer({**settings, "isolation.level": "read_uncommitted"})
+def _ends(settings: dict[str, Any], topic: str, partitions: int) -> dict[int, int]:
+    """Returns where the partitions end for readers of such settings."""
+    reader = Consumer(settings)
     try:
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
-        return {one.partition: anyone.get_watermark_offsets(one, timeout=CALL_WITHIN_S)[1] for one in places}
+        return {one.partition: reader.get_watermark_offsets(one, timeout=CALL_WITHIN_S)[1] for one in places}
     finally:
-        anyone.close()
+        reader.close()
 
 
 def main(arguments: list[str] | None = None) -> int:
