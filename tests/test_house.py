@@ -156,6 +156,7 @@ ONLY_IN = {
     "docker": {"containers", "cluster.images", "lab.images"},
     "confluent_kafka": {
         "workload.producer",
+        "workload.writers",
         "cluster.archive_clients",
         "trial.control_member",
         "lab.bench.reader",

@@ -41,7 +41,6 @@ from kafka_trial.upgrade.request import UpgradeRequest
 NS_PER_S = 1e9
 # What the stages do not try yet, and what would show it.
 NOT_TRIED = (
-    NotTried("features finalised", "no feature is raised: brokers keep the levels of the old version"),
     NotTried("clients moved", "all members keep their client and protocol"),
     NotTried("offsets log compacted and reloaded", "damage that shows only then is not looked for"),
     NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address"),

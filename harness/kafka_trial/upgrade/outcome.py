@@ -110,8 +110,10 @@ def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]
     return found, ends_ns
 
 
-def of_cluster(stage: str, losses: Sequence[Loss]) -> StageOutcome:
-    """Returns what came of a stage for the cluster."""
+def of_cluster(stage: str, losses: Sequence[Loss], not_known: str = "") -> StageOutcome:
+    """Returns what came of a stage for the cluster; `not_known`: why something of it could not be looked at."""
     if losses:
         return StageOutcome(stage, "", NO_GO, losses[0].accused, losses[0].sentence)
+    if not_known:
+        return StageOutcome(stage, "", NOT_KNOWN, reason=not_known)
     return StageOutcome(stage, "", GO)

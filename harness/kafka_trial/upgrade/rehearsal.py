@@ -49,7 +49,7 @@ def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
             for played in stages:
                 rehearsal.played.append(played)
                 console.phase("check", f"what {played.stage.name} showed")
-                told = [of_cluster(played.stage.name, played.losses)]
+                told = [of_cluster(played.stage.name, played.losses, played.not_known)]
                 for name, folder in played.folders.items():
                     told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
                 rehearsal.outcomes += told
