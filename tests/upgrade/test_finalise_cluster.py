@@ -27,7 +27,7 @@ from kafka_trial.nemesis.schedule import Outcome, make_plan, run_schedule
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
-from kafka_trial.upgrade.cluster_state import MIN_INSYNC, SETTING, look, losses
+from kafka_trial.upgrade.cluster_state import MIN_INSYNC, SETTING, cluster_state_of, losses
 from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.writers import SENDS, TRANSACTIONS, WritersHandle, writers_beside
 
@@ -83,7 +83,7 @@ def test_features_are_finalised_by_name(rolled: Rolled, monkeypatch: pytest.Monk
         refuse_sabotage(rolled)
     before = rolled.features()
     with_own_min_insync(rolled, "2")
-    state = look(rolled.cluster, {})
+    state = cluster_state_of(rolled.cluster, {})
     shown: list[str] = []
 
     def play(step: Step) -> None:
@@ -97,7 +97,7 @@ def test_features_are_finalised_by_name(rolled: Rolled, monkeypatch: pytest.Monk
     assert len(raised) == 6
     assert {**before.finalized, **{one.feature: one.level for one in raised}} == after.finalized
     assert after.finalized.get(KRAFT, 0) == 0 < after.supported[KRAFT][1]
-    (lost,) = losses(state, look(rolled.cluster, {}))
+    (lost,) = losses(state, cluster_state_of(rolled.cluster, {}))
     assert (lost.accused, "fell from 2 to 1" in lost.sentence) == (SETTING, True)
     assert rolled.writers.losses() == ()
     assert rolled.writers.counts["committed"] > 5
