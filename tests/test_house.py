@@ -104,13 +104,16 @@ MAY_IMPORT: dict[str, set[str]] = {
             "report.junit",
             "report.report_data",
             "report.row_files",
+            "report.sealed_files",
             "check",
             "option_checks",
         ),
     },
     "upgrade": {
         *("errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"),
-        *("compatibility", "verdict.decide"),
+        *("compatibility", "verdict.decide", "check", "registry"),
+        *("report.certificate", "report.sealed_files", "report.html", "report.junit", "report.markdown"),
+        *("report.event_text", "report.explain", "report.run_metadata"),
     },
     "pytest_plugin": {
         "errors",
@@ -153,6 +156,7 @@ ONLY_IN = {
     "docker": {"containers", "cluster.images", "lab.images"},
     "confluent_kafka": {
         "workload.producer",
+        "workload.writers",
         "cluster.archive_clients",
         "trial.control_member",
         "lab.bench.reader",

@@ -141,6 +141,10 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/compatibility/test_outlook_cluster.py",
         '"--to", "4.4.0"',
     ),
+    "kafka-trial upgrade --from 3.9.2 --to 4.3.1 --consumer consumer.toml --out upgrade": (
+        "tests/live/test_upgrade_command.py",
+        '["upgrade", "--from", "3.9.2", "--to", "4.3.1", "--consumer", "consumer.toml", "--out", "upgrade"]',
+    ),
     "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now": (
         "tests/audit/test_audit_cluster.py",
         "main([*scene.words(",

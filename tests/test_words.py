@@ -16,7 +16,7 @@ HARNESS = Path(__file__).parent.parent / "harness"
 
 OLD = {  # as a part of a name → what it is called now
     **dict.fromkeys(("question", "asked"), "trial spec"),
-    **dict.fromkeys(("setting", "stage"), "setup, trial environment"),
+    "setting": "setup, trial environment",
     "narrator": "console",
     **dict.fromkeys(("clockwork", "vitals", "pulse"), "clock and resource samples"),
     "facts": "run metadata",

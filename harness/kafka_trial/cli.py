@@ -418,7 +418,7 @@ def _verify(parsers: _Subparsers) -> None:
         verbs.verify,
         "check a certificate: no file has changed, and the run folders give the same verdicts",
     )
-    parser.add_argument("certificate", metavar="FILE", help="certificate.json, with its run folders beside it")
+    parser.add_argument("certificate", metavar="FILE", help="certificate.json, upgrade.json, or the folder of one")
 
 
 def _audit(parsers: _Subparsers) -> None:

@@ -16,7 +16,7 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
-from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, worst
+from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, UnjudgeableError, worst
 from kafka_trial.history.store import check_out
 from kafka_trial.trial.console import Console
 
@@ -238,27 +238,53 @@ def certify(options: Namespace) -> int:
 
 def upgrade(options: Namespace) -> int:
     """`upgrade --from A --to B --consumer FILE…`: go (0) or no-go (1) for these consumers, stage by stage."""
-    from kafka_trial.upgrade.rehearsal import rehearse
+    from kafka_trial.history.output_names import UPGRADE_PAGE
+    from kafka_trial.report.markdown import append_summary
+    from kafka_trial.upgrade.make_record import NOT_TRIED, make_record
+    from kafka_trial.upgrade.record_page import write_upgrade
+    from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
+    from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
     from kafka_trial.upgrade.request import make_upgrade_request
+    from kafka_trial.upgrade.stages import in_place
 
-    check_out(Path(options.out), empty=True)
+    out = Path(options.out)
+    check_out(out, empty=True)
     consumers = [registry.find_consumer(given) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
-    request = make_upgrade_request(options.from_version, options.to, consumers, seed=seed, out=Path(options.out))
+    request = make_upgrade_request(options.from_version, options.to, consumers, seed=seed, out=out)
+    plan = in_place(request.before, request.after)
+    rehearsal = Rehearsal(request, plan.names)
     with Console() as console:
         console.say(str(request.way_back))
         for flaw in request.open_flaws:
             console.say(f"{flaw.issue}: {flaw.what}. {flaw.remedy}")
-        rehearsal = rehearse(request, console)
-    print(rehearsal.outcome.upper(), *rehearsal.lines, sep="\n")
-    return rehearsal.exit_status
+        try:
+            rehearse(rehearsal, plan, console)
+        finally:
+            if rehearsal.played:
+                record = make_record(rehearsal, not_tried=NOT_TRIED)
+                write_upgrade(record, out)
+    if not rehearsal.played:
+        raise UnjudgeableError(f"no stage could be played: {rehearsal.ended_early}")
+    if problem := append_summary(upgrade_summary(record, out)):
+        print(problem, file=sys.stderr)
+    print(upgrade_text(record), out / UPGRADE_PAGE, sep="\n")
+    return record.exit
 
 
 def verify(options: Namespace) -> int:
-    """`verify FILE`: whether a certificate holds; 1 where it does not, whatever its verdict."""
-    from kafka_trial.trial.verify_certificate import verify as holds
+    """`verify FILE|DIR`: whether a certificate or the record of an upgrade holds; 1 where not, whatever it says."""
+    from kafka_trial.history.output_names import CERTIFICATE, UPGRADE
+    from kafka_trial.trial.verify_certificate import verify as certificate_holds
+    from kafka_trial.upgrade.verify_record import verify as record_holds
 
-    return holds(Path(options.certificate), say=print)
+    file = Path(options.certificate)
+    if file.is_dir():
+        there = [name for name in (UPGRADE, CERTIFICATE) if (file / name).exists()]
+        if not there:
+            raise InputError(str(file), f"has neither {CERTIFICATE} nor {UPGRADE} in it: name one, or its folder")
+        file /= there[0]
+    return (record_holds if file.name == UPGRADE else certificate_holds)(file, say=print)
 
 
 def demo(options: Namespace) -> int:

@@ -11,6 +11,8 @@ from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.samples import (
     ANSWERS,
     REQUESTS,
+    FeatureAnswer,
+    FeatureSnapshot,
     GroupSnapshot,
     Half,
     Leader,
@@ -403,3 +405,44 @@ def test_a_client_was_moved_when_brokers_heard_of_it(
     """Another process, and its join, whatever the answer was; one that ends by itself shows what it is worth."""
     found = evidence.moved_client(ProcessSnapshot(1, 7, ("S",)), after, asked, consumer="new")
     assert (found.bit, said in found.message) == (bit, True), found.message
+
+
+def levels(*told: int | None) -> FeatureSnapshot:
+    """What brokers 0, 1, … answer for a feature; None: no answer."""
+    answers = [FeatureAnswer(broker, level, 7) for broker, level in enumerate(told) if level is not None]
+    return FeatureSnapshot(0, "group.version", tuple(answers))
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "bit", "message"),
+    [
+        (levels(0, 0), [levels(0, 1), levels(1, 1)], True, "all brokers answer group.version 1, which was at 0"),
+        (levels(2, 2), [levels(1, 1)], True, "all brokers answer group.version 1, which was at 2"),
+        (levels(0, None), [levels(1, 1)], True, "all brokers answer group.version 1, which was at 0"),
+        (
+            levels(0, 0),
+            [levels(1, 0)],
+            False,
+            "group.version 1 is not what all brokers answer: broker 1 answers 0",
+        ),
+        (
+            levels(0, 0),
+            [levels(1, 1), levels(None, 0)],
+            False,
+            "group.version 1 is not what all brokers answer: broker 0 does not answer, 1 answers 0",
+        ),
+        (
+            levels(0, 0),
+            [],
+            False,
+            "group.version 1 is not what all brokers answer: broker 0 does not answer, 1 does not answer",
+        ),
+        (levels(1, 1), [levels(1, 1)], False, "group.version was at 1 before, as far as brokers answered"),
+        (levels(None, None), [levels(1, 1)], False, "group.version was at 1 before, as far as brokers answered"),
+    ],
+    ids=["raised", "lowered", "one was silent", "one is late", "one fell", "no look", "it was so", "nobody said"],
+)
+def test_feature_finalised(before: FeatureSnapshot, inside: list[FeatureSnapshot], bit: bool, message: str) -> None:
+    """Finalised is a level that every broker answers, and that one of them did not answer before."""
+    seen = evidence.feature_finalised(before, inside, 1, brokers=[0, 1])
+    assert (seen.bit, seen.message) == (bit, message)

@@ -43,7 +43,9 @@ def cases(kinds: Sequence[str]) -> list[Case]:
     return [(kind, target) for kind in kinds for target in list_faults()[kind].targets]
 
 
-ELSEWHERE = ("move-client", "version-roll")  # needs a successor; needs the cluster to itself
+# What makes another cluster of it is played on one that nobody else uses: tests/upgrade/test_finalise_cluster.py; a
+# member is moved where it has a successor: tests/live/test_moved_clients.py.
+ELSEWHERE = ("finalise-feature", "move-client", "version-roll")
 EVERY = cases([name for name in list_faults() if name not in ELSEWHERE])
 BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(every=16)) for case in EVERY]
 

@@ -27,12 +27,12 @@ from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer, scenarios
 from kafka_trial.report.certificate import (
     PAGE,
     Certificate,
-    file_digests,
     read_certificate,
     write_certificate,
 )
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.junit import NOT_TRIED
+from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of
 from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
@@ -488,7 +488,7 @@ def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path)
     table = orjson.loads(file.read_bytes())
     table["trials"][0]["run"] = "../elsewhere"
     file.write_bytes(orjson.dumps(table))
-    assert told(file) == (FAIL, "control 4.3.1 1: fail, ../elsewhere is no place beside the certificate")
+    assert told(file) == (FAIL, "control 4.3.1 1: fail, ../elsewhere is no place beside the file that names it")
 
 
 @pytest.mark.parametrize(

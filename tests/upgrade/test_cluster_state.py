@@ -11,9 +11,12 @@ from kafka_trial.history.store import create_run_folder
 from kafka_trial.upgrade.cluster_state import ClusterState, GroupState, Loss, ended_by_tombstones, losses
 
 
-def state(*, answered: dict[int, int], refusal: str = "", min_insync: int = 2) -> ClusterState:
+def state(
+    *, answered: dict[int, int], refusal: str = "", min_insync: int = 2, of_brokers: tuple[int, ...] = (2, 2)
+) -> ClusterState:
     """One group on one topic; its offsets log holds 5 of partition 0 and 7 of partition 1."""
-    return ClusterState({}, {"t": min_insync}, {"g": GroupState("t", answered, {0: 5, 1: 7}, refusal)})
+    group = GroupState("t", answered, {0: 5, 1: 7}, refusal)
+    return ClusterState({}, {"t": min_insync}, {"g": group}, dict(enumerate(of_brokers)))
 
 
 WELL = state(answered={0: 5, 1: 7})
@@ -33,8 +36,23 @@ GONE = "the committed offset of partition 1 of g is gone: the offsets log holds 
             [Loss("setting", "min.insync.replicas of t fell from 2 to 1")],
         ),
         (state(answered={0: 5, 1: 7}, min_insync=3), []),
+        (
+            state(answered={0: 5, 1: 7}, of_brokers=(2, 1)),
+            [Loss("setting", "min.insync.replicas of broker 1, for topics without their own, fell from 2 to 1")],
+        ),
+        (state(answered={0: 5, 1: 7}, of_brokers=(2,)), []),  # it is not there any more
     ],
-    ids=["well", "ahead", "gone", "back", "not loaded", "min.insync lost", "min.insync raised"],
+    ids=[
+        "well",
+        "ahead",
+        "gone",
+        "back",
+        "not loaded",
+        "min.insync lost",
+        "min.insync raised",
+        "a broker's lost",
+        "a broker gone",
+    ],
 )
 def test_what_is_lost_is_the_clusters_or_a_settings(now: ClusterState, lost: list[Loss]) -> None:
     """Never the consumer's: it committed, and was told so."""

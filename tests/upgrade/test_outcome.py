@@ -16,10 +16,7 @@ from kafka_trial.upgrade.outcome import (
     GO,
     NO_GO,
     NOT_KNOWN,
-    StageOutcome,
     StageVerdicts,
-    missing,
-    of_all,
     of_cluster,
 )
 from kafka_trial.verdict.decide import Verdict, Violation
@@ -116,18 +113,3 @@ def test_nobody_is_convicted_where_the_ground_failed(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "1", anomaly(1, "m0#1"), stage_ends=(3,))
     told = StageVerdicts("orders").outcome("before", folder, unsure)
     assert (told.outcome, told.reason) == (NOT_KNOWN, "the machine stood still")
-
-
-def test_a_stage_that_is_missing_is_unknown_by_name() -> None:
-    """One stage less is never a go."""
-    there = [StageOutcome("before", "", GO), StageOutcome("before", "orders", GO)]
-    rest = missing(["before", "mixed-1"], there, ["", "orders"], because="broker b2 did not come back")
-    assert [(one.stage, one.subject, one.outcome) for one in rest] == [
-        ("mixed-1", "", NOT_KNOWN),
-        ("mixed-1", "orders", NOT_KNOWN),
-    ]
-    assert rest[0].reason == "not played: broker b2 did not come back"
-    assert of_all(there) == GO
-    assert of_all([*there, *rest]) == NOT_KNOWN
-    assert of_all([*there, *rest, StageOutcome("rolled", "orders", NO_GO)]) == NO_GO
-    assert of_all([]) == NOT_KNOWN

@@ -1,4 +1,4 @@
-"""The names of the files that certificates and matrices of cuts consist of.
+"""The names of the files that certificates, records of upgrades and matrices of cuts consist of.
 
 They stand below the reports that write them, for whoever must tell these files from a consumer's own.
 """
@@ -7,6 +7,8 @@ from typing import Final
 
 CERTIFICATE: Final = "certificate.json"
 CERTIFICATE_PAGE: Final = "index.html"
+UPGRADE: Final = "upgrade.json"
+UPGRADE_PAGE: Final = "index.html"
 JUNIT: Final = "junit.xml"
 CUT_ROWS: Final = "cuts.jsonl"
 CUT_PAGE: Final = "cuts.html"

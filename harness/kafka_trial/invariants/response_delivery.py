@@ -34,7 +34,7 @@ HARMLESS: Final = frozenset(
         *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
         *("move-client", "version-roll"),
         *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
-        *("handler-slow", "handler-failing", "poison-record"),
+        *("handler-slow", "handler-failing", "poison-record", "version-roll", "finalise-feature"),
     }
 )
 

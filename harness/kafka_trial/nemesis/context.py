@@ -17,15 +17,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
+from kafka_trial.kafka_protocol.broker_features import broker_features
+from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.feature_updates import FeatureUpdate, update_features
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
-from kafka_trial.nemesis.samples import Leader, LogSnapshot, LogSpan, TopicSnapshot
+from kafka_trial.nemesis.samples import FeatureAnswer, FeatureSnapshot, Leader, LogSnapshot, LogSpan, TopicSnapshot
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.admin import Admin
@@ -71,10 +74,31 @@ class FaultContext:
 
     def topic_snapshot(self, *, without: int | None = None) -> TopicSnapshot:
         """Asks every broker but `without` who leads and who coordinates; what nobody answers stays unknown."""
-        addresses = dict(zip(sorted(self.cluster.brokers), self.cluster.observer_bootstrap.split(","), strict=True))
-        return ask(
-            [_address(text) for broker, text in addresses.items() if broker != without], self.topic, self.group_name
-        )
+        addresses = [address for broker, address in self._addresses().items() if broker != without]
+        return ask(addresses, self.topic, self.group_name)
+
+    def feature_snapshot(self, feature: str) -> FeatureSnapshot:
+        """Asks every broker for itself which level of a feature is finalised."""
+        answers = []
+        for broker, address in self._addresses().items():
+            with suppress(NoAnswerError), closing(Connection(address)) as connection:
+                told = broker_features(connection)
+                answers.append(FeatureAnswer(broker, told.finalized.get(feature, 0), told.epoch))
+        return FeatureSnapshot(time.monotonic_ns(), feature, tuple(answers))
+
+    def finalise(self, update: FeatureUpdate) -> list[str]:
+        """Asks any broker, and so the controller, for a level of a feature; returns why it was refused, none: taken.
+
+        Raises:
+            NoAnswerError: none of the brokers answers for a controller.
+        """
+        with closing(Brokers(self.cluster.observer_bootstrap)) as brokers:
+            return brokers.anyone(lambda at: update_features(at, [update]))
+
+    def _addresses(self) -> dict[int, tuple[str, int]]:
+        """Returns where each broker answers observers."""
+        texts = self.cluster.observer_bootstrap.split(",")
+        return {broker: _address(text) for broker, text in zip(sorted(self.cluster.brokers), texts, strict=True)}
 
     def move_leader(self, partition: int, broker: int) -> None:
         """Makes `broker` the leader of a partition of the topic."""

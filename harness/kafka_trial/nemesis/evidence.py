@@ -22,6 +22,7 @@ from kafka_trial.nemesis.samples import (
     ANSWERS,
     REFUSED,
     REQUESTS,
+    FeatureSnapshot,
     Flow,
     GroupSnapshot,
     LinkSnapshot,
@@ -471,3 +472,25 @@ def partitions_added(before: TopicSnapshot, inside: Sequence[TopicSnapshot], ser
     if silent:
         return Evidence(False, f"nobody answers yet for the new partitions {', '.join(map(str, silent))}", details)
     return Evidence(True, f"the topic has {len(now)} partitions where it had {len(had)}", details)
+
+
+def feature_finalised(
+    before: FeatureSnapshot, inside: Sequence[FeatureSnapshot], level: int, *, brokers: Iterable[int]
+) -> Evidence:
+    """Every broker answers the level by now, and one at least answered another one before."""
+    was, now = before.levels, inside[-1].levels if inside else {}
+    levels = {str(broker): [was.get(broker), now.get(broker)] for broker in sorted(brokers)}
+    epochs = {str(answer.broker): answer.epoch for answer in inside[-1].answers} if inside else {}
+    details = {"feature": before.feature, "level": level, "levels": levels, "epochs": epochs}
+    late = [name for name, (_, answered) in levels.items() if answered != level]
+    if late:
+        told = ", ".join(f"{name} {_level_told(levels[name][1])}" for name in late)
+        return Evidence(False, f"{before.feature} {level} is not what all brokers answer: broker {told}", details)
+    if not was or set(was.values()) == {level}:
+        return Evidence(False, f"{before.feature} was at {level} before, as far as brokers answered", details)
+    old = ", ".join(map(str, sorted(set(was.values()) - {level})))
+    return Evidence(True, f"all brokers answer {before.feature} {level}, which was at {old}", details)
+
+
+def _level_told(level: int | None) -> str:
+    return "does not answer" if level is None else f"answers {level}"

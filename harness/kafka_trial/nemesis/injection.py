@@ -23,6 +23,7 @@ from kafka_trial.nemesis.broker_log import when_answered
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext
 from kafka_trial.nemesis.samples import (
     EffectsSnapshot,
+    FeatureSnapshot,
     GroupSnapshot,
     LinkSnapshot,
     LogSnapshot,
@@ -54,6 +55,7 @@ S = TypeVar(
     LaneSeen,
     EffectsSnapshot,
     StaysSnapshot,
+    FeatureSnapshot,
 )
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
@@ -72,6 +74,7 @@ WITNESSES = {
     LaneSeen: "toxics",
     EffectsSnapshot: "sink",
     StaysSnapshot: "R",
+    FeatureSnapshot: "features",
 }
 
 
@@ -258,6 +261,10 @@ class Injection:
     def log(self, phase: str) -> LogSnapshot:
         """What the leaders say of the log of every partition, over the observer's listener."""
         return self.keep(phase, self.context.log_snapshot())
+
+    def features(self, phase: str, feature: str) -> FeatureSnapshot:
+        """What each broker answers for a feature, over the observer's listener."""
+        return self.keep(phase, self.context.feature_snapshot(feature))
 
     def group_snapshot(self, phase: str) -> GroupSnapshot:
         """O: the group as the offsets log has it up to now."""

@@ -2,7 +2,8 @@
 
 `LinkSnapshot` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through
 the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders,
-`LogSnapshot` where leaders say that their logs start and end, `GroupSnapshot` the group as the offsets log has it (O),
+`LogSnapshot` where leaders say that their logs start and end, `FeatureSnapshot` which level of a feature each broker
+answers, `GroupSnapshot` the group as the offsets log has it (O),
 `EffectsSnapshot` what came to the HTTP sink, and `StaysSnapshot` when members left the group (R and O). They are taken
 by `injection.py`, written to the history, and judged by `evidence.py`. Counters are as the *proxy's* sockets see them.
 The functions are pure: by route, how far round trips rose, at which rates connections went, how many bytes were held
@@ -198,6 +199,29 @@ class LogSnapshot:
         return {span.partition: span.end for span in self.spans}
 
 
+@dataclass(frozen=True, slots=True)
+class FeatureAnswer:
+    """The finalised level that a broker answers, 0 where it has none, and up to which change of features it knows (the
+    offset of that change in the metadata log)."""
+
+    broker: int
+    level: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSnapshot:
+    """What each broker answers for one feature; a broker that does not answer is left out."""
+
+    time_ns: int
+    feature: str
+    answers: tuple[FeatureAnswer, ...] = ()
+
+    @property
+    def levels(self) -> dict[int, int]:
+        return {answer.broker: answer.level for answer in self.answers}
+
+
 Sample = (
     LinkSnapshot
     | Probe
@@ -208,6 +232,7 @@ Sample = (
     | LaneSeen
     | EffectsSnapshot
     | StaysSnapshot
+    | FeatureSnapshot
 )
 
 

@@ -9,24 +9,21 @@ Kafka versions.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from kafka_trial.errors import PASS, UNKNOWN, InputError, worst
 from kafka_trial.history.output_names import CERTIFICATE, CERTIFICATE_PAGE
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import page_of
+from kafka_trial.report.sealed_files import file_digests, read_table, write_table, write_whole
 from kafka_trial.verdict.collect import own_events
 
 PAGE = CERTIFICATE_PAGE
 CERTIFICATE_SCHEMA = 3  # 1: told of no suite that it was left out; 2: named none of the consumer's files
-REMADE = "cache"  # of a run folder: made again from the history
 WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}
 OF_VERDICT = ("violations", "tolerated", "not_judged", "faults", "reasons")
 SINCE_SCHEMA_3 = ("notes", "began", "lasted_s", "earlier")  # what is said of a trial
@@ -184,10 +181,9 @@ def write_certificate(certificate: Certificate, folder: Path) -> None:
         "verdict": certificate.verdict,
         "exit": certificate.exit,
     }
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    _write(folder / CERTIFICATE, orjson.dumps(table, option=options))
+    write_table(folder / CERTIFICATE, table)
     page = page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE, about=_about)
-    _write(folder / PAGE, page.encode())
+    write_whole(folder / PAGE, page.encode())
 
 
 def _about(certificate: Certificate, trial: CertifiedTrial | None, seed: int) -> str:
@@ -206,14 +202,7 @@ def read_certificate(file: Path) -> Certificate:
         InputError: there is no such file, or it is no certificate, or a newer one, or says of itself what its trials do
             not.
     """
-    try:
-        table = orjson.loads(file.read_bytes())
-    except OSError as error:
-        raise InputError(str(file), f"cannot be read ({error.strerror}): name a {CERTIFICATE}") from error
-    except orjson.JSONDecodeError as error:
-        raise InputError(str(file), f"is not JSON ({error}): it was truncated or edited") from error
-    if isinstance(table, dict) and isinstance(table.get("schema"), int) and table["schema"] > CERTIFICATE_SCHEMA:
-        raise InputError(str(file), f"has schema {table['schema']}, this version reads up to {CERTIFICATE_SCHEMA}")
+    table = read_table(file, name=CERTIFICATE, schema=CERTIFICATE_SCHEMA)
     try:
         trials = [CertifiedTrial(**trial) for trial in table["trials"]]
         names = ("consumer", "kafka_trial", "harness_digest", "suites", "kafka", "seeds")
@@ -314,21 +303,3 @@ def not_judged_by_reason(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, l
     for row in rows:
         named.setdefault(row["because"], set()).add(row["anomaly"])
     return [(because, sorted(names)) for because, names in sorted(named.items())]
-
-
-def file_digests(folder: Path) -> dict[str, str]:
-    """Returns the SHA-256 of every file of a run folder, by its place inside; not of what can be made again."""
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
-    inside = ((file, file.relative_to(folder)) for file in files)
-    return {place.as_posix(): _digest(file) for file, place in inside if place.parts[0] != REMADE}
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _write(file: Path, content: bytes) -> None:
-    temporary = file.with_name(f".{file.name}.part")
-    temporary.write_bytes(content)
-    temporary.replace(file)

@@ -174,6 +174,13 @@ def page_of(template: str, **shown: Any) -> str:
     return _pages().get_template(template).render(**shown) + "\n"
 
 
+def static_page(template: str, *, css: str, **shown: Any) -> str:
+    """Returns a page of one of our templates without a script, in the style of the reports and `css`, which adds to
+    it; its policy lets in nothing else."""
+    style = "".join(map(_inline, ("report.css", css)))
+    return page_of(template, style=style, policy=f"default-src 'none'; style-src {_hashed(style)}", **shown)
+
+
 def write_reports(folder: RunFolder) -> None:
     """Writes report.txt, report.html and report.json into a judged run folder, each whole or not at all.
 

@@ -33,8 +33,13 @@ def write_junit(certificate: Certificate, folder: Path, not_begun: Mapping[Cell,
             else:
                 told = f"not begun: {not_begun[cell]}" if cell in not_begun else NOT_TRIED
                 ElementTree.SubElement(case, "skipped", message=bounded(told, most=LINE_MAX))
-        _count(suite)
-    _count(root)
+    write_suites(root, folder)
+
+
+def write_suites(root: ElementTree.Element, folder: Path) -> None:
+    """Writes test suites as junit.xml, with how many cases of which kind they have."""
+    for element in (*root, root):
+        _count(element)
     ElementTree.indent(root)
     (folder / JUNIT).write_bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 

@@ -62,10 +62,10 @@ def summary(
     lines += _tables(results, not_tried)
     worst_first = sorted(results, key=lambda one: one.severity)
     for word, title in (("fail", "Violations"), ("unknown", "Why unknown")):
-        lines += _section(title, [one for one in worst_first if one.verdict == word], _findings)
-    lines += _section("Tried again", [one for one in worst_first if one.earlier], _earlier)
-    lines += _section("Not judged", not_judged_by_reason(row for one in results for row in one.not_judged), _not_judged)
-    return _cut(lines)
+        lines += section(title, [one for one in worst_first if one.verdict == word], _findings)
+    lines += section("Tried again", [one for one in worst_first if one.earlier], _earlier)
+    lines += section("Not judged", not_judged_by_reason(row for one in results for row in one.not_judged), _not_judged)
+    return cut(lines)
 
 
 def text(stranger: object, *, most: int = TEXT_MAX) -> str:
@@ -131,13 +131,13 @@ def _not_judged(row: tuple[str, list[str]]) -> Iterator[str]:
     yield f"- {text(because)}: {', '.join(map(text, anomalies))}"
 
 
-def _section(title: str, rows: Sequence[Row], tell: Callable[[Row], Iterator[str]]) -> list[str]:
+def section(title: str, rows: Sequence[Row], tell: Callable[[Row], Iterator[str]]) -> list[str]:
     """Returns the lines of the first rows, under a title, and how many there are more; nothing without rows."""
     more = [f"- and {len(rows) - LISTED_MAX} more"] if rows[LISTED_MAX:] else []
     return ["", f"### {title}", "", *chain.from_iterable(map(tell, rows[:LISTED_MAX])), *more] if rows else []
 
 
-def _cut(lines: Iterable[str]) -> str:
+def cut(lines: Iterable[str]) -> str:
     """Returns the lines that fit, each whole."""
     kept: list[str] = []
     size_bytes = 0

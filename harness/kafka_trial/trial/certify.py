@@ -32,6 +32,7 @@ from kafka_trial.report.certificate import (
 )
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
+from kafka_trial.report.sealed_files import changed_files
 from kafka_trial.scenario import Scenario, factor_problem
 from kafka_trial.trial.consumer_files import (
     IF_WRITTEN,
@@ -49,7 +50,6 @@ from kafka_trial.trial.spec import (
     scenario_load_problem,
 )
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
-from kafka_trial.trial.verify_certificate import changed_files
 from kafka_trial.workload.payload_checks import load_problem
 
 RUNS = "runs"
@@ -150,7 +150,7 @@ def _left(certify_request: CertifyRequest, new: Certificate, trial: CertifiedTri
         return "is not asked for any more, and is left out"
     if trial.exit == UNKNOWN:
         return "was unknown: it is tried again"
-    changed = changed_files(certify_request.out, trial)
+    changed = changed_files(certify_request.out, trial.run, trial.files)
     return f"is tried again: {'; '.join(changed[:CHANGES_TOLD])}" if changed else ""
 
 

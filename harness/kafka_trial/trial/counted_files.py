@@ -2,8 +2,8 @@
 
 Left out are:
 
-- what Kafka Trial writes: run folders, certificates, matrices of cuts (known by their content, not by their names), and
-  the `--out` of the command that asks;
+- what Kafka Trial writes: run folders, certificates, records of upgrades, matrices of cuts (known by their content, not
+  by their names), and the `--out` of the command that asks;
 - version control, caches of tools, logs, files of process ids;
 - what a consumer itself writes as it works: what `writes` names in its consumer.toml.
 """
@@ -11,7 +11,7 @@ Left out are:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +28,8 @@ from kafka_trial.history.output_names import (
     CUT_ROWS,
     CUT_TEXT,
     JUNIT,
+    UPGRADE,
+    UPGRADE_PAGE,
 )
 
 FOLDERS_LEFT_OUT = (
@@ -35,16 +37,18 @@ FOLDERS_LEFT_OUT = (
     *(".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
 )
 FILES_LEFT_OUT = ("*.pyc", "*.log", "*.log.*", "nohup.out", "*.pid", "*~", "*.swp", ".DS_Store", ".*.part")
-# The files that certify and cuts write, and what each of them says of itself.
-OUR_FILES: Mapping[str, tuple[bytes, ...]] = {
-    CERTIFICATE: (b'"harness_digest"', b'"not_tried"'),
-    CERTIFICATE_PAGE: (b"<title>certificate of ",),
-    JUNIT: (b"<testsuite",),
-    CUT_ROWS: (b'"consumer_digest"', b'"source_digest"'),
-    CUT_PAGE: (b"<title>cuts of ",),
-    CUT_TEXT: (b" on Kafka ", b" cuts: "),
-    CUT_CONSUMERS: (b'"files"',),
-}
+# The files that certify, upgrade and cuts write, and what each of them says of itself.
+OUR_FILES: Sequence[tuple[str, tuple[bytes, ...]]] = (
+    (CERTIFICATE, (b'"harness_digest"', b'"not_tried"')),
+    (CERTIFICATE_PAGE, (b"<title>certificate of ",)),
+    (UPGRADE, (b'"harness_digest"', b'"not_tried"')),
+    (UPGRADE_PAGE, (b"<title>upgrade of Kafka from ",)),
+    (JUNIT, (b"<testsuite",)),
+    (CUT_ROWS, (b'"consumer_digest"', b'"source_digest"')),
+    (CUT_PAGE, (b"<title>cuts of ",)),
+    (CUT_TEXT, (b" on Kafka ", b" cuts: ")),
+    (CUT_CONSUMERS, (b'"files"',)),
+)
 Entry = tuple[str, Path]  # a file by its place in the folder, names joined by "/", and where it is
 
 
@@ -95,9 +99,10 @@ def file_left_out(path: Path) -> bool:
     """Tells whether a file is left out, whoever's it is: by its name, or because Kafka Trial wrote it."""
     if any(fnmatchcase(path.name, pattern) for pattern in FILES_LEFT_OUT):
         return True
-    if path.name not in OUR_FILES:
+    known = [marks for name, marks in OUR_FILES if name == path.name]
+    if not known:
         return False
     with suppress(OSError):
         content = path.read_bytes()
-        return all(mark in content for mark in OUR_FILES[path.name])
+        return any(all(mark in content for mark in marks) for marks in known)
     return False

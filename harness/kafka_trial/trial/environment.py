@@ -82,6 +82,7 @@ class TrialEnvironment:
     opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition
     stage: str | None = None  # of an upgrade: whose phases begin now
     staged: bool = False  # it has several stages: each snapshot reads the whole topic
+    abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     _producer: ProducerHandle | None = field(default=None)
 
     @property
@@ -438,6 +439,8 @@ class TrialEnvironment:
             raise UnjudgeableError(lost)
 
     def _witnesses_lost(self) -> str | None:
+        if self.abandoned is not None:
+            return self.abandoned
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
         return shortage(self.folder.path) or self.cluster.lost or self._postgres_lost() or next(died, None)

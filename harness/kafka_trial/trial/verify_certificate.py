@@ -16,9 +16,10 @@ from kafka_trial.report.certificate import (
     Certificate,
     CertifiedTrial,
     certified,
-    file_digests,
     read_certificate,
 )
+from kafka_trial.report.sealed_files import REMADE, changed_files
+from kafka_trial.verdict.decide import Verdict
 
 JUDGED = ("verdict.json", "anomalies.jsonl", "series.parquet", "report.txt", "report.html", "report.json")
 
@@ -35,27 +36,11 @@ def verify(file: Path, *, say: Callable[[str], object]) -> int:
     certificate, root = read_certificate(file), file.absolute().parent
     broken = 0
     for trial in certificate.trials.values():
-        problems = changed_files(root, trial) or _said_otherwise(certificate, root, trial)
+        problems = changed_files(root, trial.run, trial.files) or _said_otherwise(certificate, root, trial)
         problems = problems or _of_another_image(certificate, root, trial) or _judged_otherwise(root, trial)
         broken += bool(problems)
         say(f"{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
     return FAIL if broken else PASS
-
-
-def changed_files(root: Path, trial: CertifiedTrial) -> list[str]:
-    """Returns what is no longer as a certificate says, a sentence for each file of a trial; empty where all is."""
-    folder = root / trial.run
-    if not folder.resolve().is_relative_to(root.resolve()):
-        return [f"{trial.run} is no place beside the certificate"]
-    if not folder.is_dir():
-        return [f"{trial.run} is missing"]
-    now = file_digests(folder)
-    changed = [name for name in sorted({*now, *trial.files}) if now.get(name) != trial.files.get(name)]
-    became = {
-        name: "is missing" if name not in now else "was changed" if name in trial.files else "was added"
-        for name in changed
-    }
-    return [f"{trial.run}/{name} {what}" for name, what in became.items()]
 
 
 def _said_otherwise(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:
@@ -83,18 +68,27 @@ def _of_another_image(certificate: Certificate, root: Path, trial: CertifiedTria
 
 
 def _judged_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
-    with _copy(open_run_folder(root / trial.run)) as copy:
-        verdict = check_run(copy)
-        same = (copy.path / "verdict.json").read_bytes() == (root / trial.run / "verdict.json").read_bytes()
+    with judged_again(root / trial.run) as (_, verdict, same):
+        pass
     because = ", for other reasons" if verdict.verdict == trial.verdict else ""
     return [] if same else [f"is now judged {verdict.verdict}{because}: by another version of kafka-trial?"]
 
 
 @contextmanager
-def _copy(folder: RunFolder) -> Iterator[RunFolder]:
-    """Yields a run folder of links to what one holds, without what the judge writes."""
+def judged_again(place: Path) -> Iterator[tuple[RunFolder, Verdict, bool]]:
+    """Yields a copy of a run folder, judged again, its verdict, and whether verdict.json is as before, byte for byte.
+
+    The copy consists of links to what the folder holds, without what the judge writes.
+
+    Raises:
+        InputError: there is no run folder there.
+    """
+    folder = open_run_folder(place)
     with tempfile.TemporaryDirectory(prefix="kafka-trial-verify-") as scratch:
-        for place in folder.path.iterdir():
-            if place.name not in (*JUDGED, "cache"):
-                (Path(scratch) / place.name).symlink_to(place)
-        yield RunFolder(Path(scratch))
+        copy = RunFolder(Path(scratch))
+        for kept in folder.path.iterdir():
+            if kept.name not in (*JUDGED, REMADE):
+                (copy.path / kept.name).symlink_to(kept)
+        verdict = check_run(copy)
+        written = [(one.path / "verdict.json").read_bytes() for one in (folder, copy)]
+        yield copy, verdict, written[0] == written[1]

@@ -20,7 +20,7 @@ from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures, broker_features
-from kafka_trial.kafka_protocol.cluster_queries import topic_configs
+from kafka_trial.kafka_protocol.cluster_queries import broker_configs, topic_configs
 from kafka_trial.kafka_protocol.connection import Connection
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 
@@ -43,11 +43,15 @@ class GroupState:
 
 @dataclass(frozen=True)
 class ClusterState:
-    """`features`: what each broker answers, by its id. `min_insync`: what holds for each topic. `groups`, by name."""
+    """`features`: what each broker answers, by its id. `min_insync`: what holds for each topic. `groups`, by name.
+
+    `broker_min_insync`: what each broker says is in force for itself, and so for new topics; of this a dynamic value of
+    one broker goes when eligible.leader.replicas.version is raised (KIP-966)."""
 
     features: Mapping[int, BrokerFeatures] = field(default_factory=dict)
     min_insync: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, GroupState] = field(default_factory=dict)
+    broker_min_insync: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Loss:
     sentence: str
 
 
-def look(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -> ClusterState:
+def cluster_state_of(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -> ClusterState:
     """Returns the state of a cluster; `written`: by group its topic, and the positions that its offsets log holds.
 
     Raises:
@@ -66,15 +70,17 @@ def look(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -
     """
     features: dict[int, BrokerFeatures] = {}
     min_insync: dict[str, int] = {}
+    broker_min_insync: dict[int, int] = {}
     for broker in sorted(cluster.brokers):
         with closing(Connection((cluster.host, cluster.wiring.observer_port(broker)))) as connection:
             features[broker] = broker_features(connection)
+            broker_min_insync[broker] = int(broker_configs(connection, broker, [MIN_INSYNC])[MIN_INSYNC] or 0)
             for topic, _ in written.values():
                 told = topic_configs(connection, topic, [MIN_INSYNC])[MIN_INSYNC]
                 min_insync[topic] = min(int(told or 0), min_insync.get(topic, int(told or 0)))
     with Admin(cluster.observer_bootstrap) as admin:
         groups = {name: _group(admin, name, topic, positions) for name, (topic, positions) in written.items()}
-    return ClusterState(features, min_insync, groups)
+    return ClusterState(features, min_insync, groups, broker_min_insync)
 
 
 def _group(admin: Admin, name: str, topic: str, written: Positions) -> GroupState:
@@ -102,6 +108,10 @@ def losses(before: ClusterState, now: ClusterState) -> Iterator[Loss]:
     for topic, least in before.min_insync.items():
         if now.min_insync.get(topic, least) < least:
             yield Loss(SETTING, f"{MIN_INSYNC} of {topic} fell from {least} to {now.min_insync[topic]}")
+    for broker, least in before.broker_min_insync.items():
+        if now.broker_min_insync.get(broker, least) < least:
+            fell = f"fell from {least} to {now.broker_min_insync[broker]}"
+            yield Loss(SETTING, f"{MIN_INSYNC} of broker {broker}, for topics without their own, {fell}")
 
 
 def ended_by_tombstones(folder: RunFolder, topic: str, since_ns: float) -> Iterator[Loss]:

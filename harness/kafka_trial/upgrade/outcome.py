@@ -110,28 +110,10 @@ def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]
     return found, ends_ns
 
 
-def of_cluster(stage: str, losses: Sequence[Loss]) -> StageOutcome:
-    """Returns what came of a stage for the cluster."""
+def of_cluster(stage: str, losses: Sequence[Loss], not_known: str = "") -> StageOutcome:
+    """Returns what came of a stage for the cluster; `not_known`: why something of it could not be looked at."""
     if losses:
         return StageOutcome(stage, "", NO_GO, losses[0].accused, losses[0].sentence)
+    if not_known:
+        return StageOutcome(stage, "", NOT_KNOWN, reason=not_known)
     return StageOutcome(stage, "", GO)
-
-
-def missing(
-    stages: Sequence[str], told: Sequence[StageOutcome], subjects: Sequence[str], *, because: str = ""
-) -> list[StageOutcome]:
-    """Returns an unknown outcome for each stage and subject of which nothing is told; `because`: why no more is."""
-    there = {(one.stage, one.subject) for one in told}
-    reason = f"not played: {because}" if because else "not played"
-    return [
-        StageOutcome(stage, subject, NOT_KNOWN, reason=reason)
-        for stage in stages
-        for subject in subjects
-        if (stage, subject) not in there
-    ]
-
-
-def of_all(told: Sequence[StageOutcome]) -> str:
-    """Returns the outcome of the upgrade: a no-go before an unknown, and a go only where all are."""
-    words = {one.outcome for one in told}
-    return next((word for word in (NO_GO, NOT_KNOWN) if word in words), GO if told else NOT_KNOWN)

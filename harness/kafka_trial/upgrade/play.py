@@ -7,7 +7,7 @@ held, every group drained, and every witness read to the end; then the same memb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.processes import class_data_archive, process_cluster
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.cluster.versions import parse_release
+from kafka_trial.errors import Interrupted, UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
@@ -25,27 +26,29 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
-from kafka_trial.upgrade.cluster_state import ClusterState, Loss, ended_by_tombstones, look, losses
+from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
+from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
-from kafka_trial.upgrade.stages import Stage
+from kafka_trial.upgrade.stages import Stage, StagePlan
+from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
 PHASE_WITHIN_S = 600.0
 ROLL = "version-roll"
-TRIALS, STAGES = "trials", "stages"  # folders of the whole trials, and of their stages
-Stages = Callable[[Sequence[int], int], Sequence[Stage]]
+TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole trials, of their stages, of our writers
 
 
 @dataclass(frozen=True)
 class PlayedStage:
     """A stage that was played to its snapshot: the run folder of its history, by consumer; the cluster's state at its
-    end, and what that has lost; how long it took."""
+    end, and what that has lost; how long it took; why what the writers beside it wrote is not known ("": it is)."""
 
     stage: Stage
     folders: Mapping[str, RunFolder]
     state: ClusterState
     losses: tuple[Loss, ...]
     seconds: float
+    not_known: str = ""
 
 
 class Tee:
@@ -67,6 +70,7 @@ class UpgradePlay:
         self,
         cluster: BootedCluster,
         environments: Mapping[str, TrialEnvironment],
+        writers: WritersHandle,
         out: Path,
         console: Console,
         *,
@@ -74,6 +78,7 @@ class UpgradePlay:
     ) -> None:
         self._cluster = cluster
         self._environments = environments
+        self._writers = writers
         self._state = ClusterState()
         self._ended_ns = 0  # when the last stage had ended
         self._out = out
@@ -101,13 +106,16 @@ class UpgradePlay:
         for environment in self._environments.values():
             environment.stage = stage.name
             environment.phase("faults", stage.summary)
+        if stage.finalises:
+            self._state = self._cluster_state()
+            finalise_features(parse_release(stage.version), self._state.features, self._play_for_all, self._writers)
         if stage.roll:
-            self._roll(stage)
+            self._play_for_all(Step(ROLL, "all", options={"version": stage.version, "brokers": _named(stage.roll)}))
         if stage.steps:
             self._each(lambda name, one: self._faults(name, one, stage))
         self._each(self._finish)
         ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
-        before, self._state = self._state, look(self._cluster, self._positions())
+        before, self._state = self._state, self._cluster_state()
         folders = {}
         for name, one in self._environments.items():
             folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
@@ -117,7 +125,15 @@ class UpgradePlay:
         for name, one in self._environments.items():
             lost += ended_by_tombstones(folders[name], one.topic, self._ended_ns)
         self._ended_ns = max(end.time_ns for end in ends.values())
-        return PlayedStage(stage, folders, self._state, tuple(lost), first.clock_s() - began_s)
+        not_known = ""
+        try:
+            lost += self._writers.losses()
+        except UnjudgeableError as error:
+            not_known = str(error)
+        return PlayedStage(stage, folders, self._state, tuple(lost), first.clock_s() - began_s, not_known)
+
+    def _cluster_state(self) -> ClusterState:
+        return cluster_state_of(self._cluster, self._positions())
 
     def _positions(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
         """Returns by group its topic, and what its offsets log holds; of groups whose progress is in Kafka."""
@@ -131,19 +147,22 @@ class UpgradePlay:
         """Stops all members and witnesses."""
         self._each(self._end)
 
-    def _roll(self, stage: Stage) -> None:
-        """Has brokers become the version of the stage; it is played by the first trial, and told to all."""
+    def _play_for_all(self, step: Step) -> None:
+        """Plays a step on the cluster: by the first trial, and told to all.
+
+        Raises:
+            UnjudgeableError: it had no effect.
+        """
         names = list(self._environments)
         writers = [one.context.recorder for one in self._environments.values()]
-        conductor = self._environments[names[0]]
-        context = replace(conductor.context, recorder=Tee(writers))
-        step = Step(ROLL, "all", for_s=0.0, options={"version": stage.version, "brokers": _named(stage.roll)})
-        outcome = self._run(context, conductor, step_plan := self._plan(names[0], (step,)))
+        player = self._environments[names[0]]
+        context = replace(player.context, recorder=Tee(writers))
+        outcome = self._run(context, player, plan := self._plan(names[0], (step,)))
         for name in names:
             self._played[name] += outcome
-            self._write_schedule(name, step_plan)
+            self._write_schedule(name, plan)
         if not all(one.resolved for one in outcome):
-            raise UnjudgeableError(f"the roll to {stage.version} could not be played")
+            raise UnjudgeableError(f"{step.fault} {dict(step.options)} had no effect")
 
     def _faults(self, name: str, environment: TrialEnvironment, stage: Stage) -> None:
         plan = self._plan(name, stage.steps)
@@ -188,16 +207,25 @@ class UpgradePlay:
     def _each(self, work: Callable[[str, TrialEnvironment], object]) -> None:
         """Does the same for all trials, side by side."""
         with ThreadGroup("upgrade", join_within_s=PHASE_WITHIN_S) as thread_group:
-            for name, environment in self._environments.items():
-                thread_group.start(name, work, name, environment)
+            at_work = [
+                thread_group.start(name, work, name, environment) for name, environment in self._environments.items()
+            ]
+            try:
+                for thread in at_work:
+                    thread.join(PHASE_WITHIN_S)
+            except KeyboardInterrupt:
+                for environment in self._environments.values():
+                    environment.abandoned = "interrupted by Ctrl-C"
+                raise
 
 
-def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> Iterator[PlayedStage]:
-    """Yields the stages as they are played; `stages` returns them for the brokers there are, and the controller.
+def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> Generator[PlayedStage]:
+    """Yields the stages as they are played.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
         UnjudgeableError: a stage could not be played to its end; what was played before has been yielded.
+        Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
     for version in (request.before, request.after):
         class_data_archive(version)
@@ -208,12 +236,18 @@ def play_upgrade(request: UpgradeRequest, stages: Stages, console: Console) -> I
             folder = create_run_folder(request.out / TRIALS / name, SCENARIO.name, name)
             environments[name] = stack.enter_context(open_trial_environment(spec, cluster, folder, Console(quiet=True)))
             environments[name].staged = True
-        play = UpgradePlay(cluster, environments, request.out, console, seed=request.seed)
-        play.begin()
-        controller = next(iter(environments.values())).admin.controller()
-        for stage in stages(sorted(cluster.brokers), controller):
-            yield play.play(stage)
-        play.end()
+        writers = stack.enter_context(writers_beside(cluster, request.out / WRITERS))
+        play = UpgradePlay(cluster, environments, writers, request.out, console, seed=request.seed)
+        try:
+            play.begin()
+            controller = next(iter(environments.values())).admin.controller()
+            for stage in plan.stages(cluster, controller):
+                yield play.play(stage)
+            play.end()
+        except KeyboardInterrupt as interrupt:
+            for environment in environments.values():
+                environment.end("info", "interrupted by Ctrl-C")
+            raise Interrupted(f"interrupted; healed and cleaned up. What was played: {request.out}") from interrupt
 
 
 def _named(brokers: Sequence[int]) -> str:

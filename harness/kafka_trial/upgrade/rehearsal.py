@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial.cluster.doctor import SCRATCH_PREFIX
-from kafka_trial.errors import KafkaTrialError, StartError
+from kafka_trial.errors import Interrupted, KafkaTrialError, StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.judge_process import JudgeProcess
 from kafka_trial.trial.stall_prevention import frozen_heap, preferred
-from kafka_trial.upgrade.outcome import EXITS, GO, StageOutcome, StageVerdicts, missing, of_all, of_cluster
+from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, of_cluster
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, stages_in_place
+from kafka_trial.upgrade.stages import StagePlan
 
 
 @dataclass
@@ -34,40 +34,22 @@ class Rehearsal:
     outcomes: list[StageOutcome] = field(default_factory=list)
     ended_early: str = ""
 
-    @property
-    def outcome(self) -> str:
-        """Go, no-go or unknown: the worst of all stages and subjects."""
-        return of_all(self.outcomes)
 
-    @property
-    def exit_status(self) -> int:
-        return EXITS[self.outcome]
-
-    @property
-    def lines(self) -> list[str]:
-        """What came of each stage that is no go, for each consumer and the cluster (no name), and why."""
-        return [
-            f"{one.stage}, {one.subject or 'cluster'}: {one.outcome}" + (f", {one.reason}" if one.reason else "")
-            for one in self.outcomes
-            if one.outcome != GO
-        ]
-
-
-def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
-    """Plays the stages of an upgrade, and judges each.
+def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
+    """Plays the stages of an upgrade, and judges each; what came of them is in the rehearsal, also where this raises.
 
     Raises:
         StartError: the cluster or a trial could not be begun.
+        Interrupted: by Ctrl-C or SIGTERM, after all was ended.
     """
-    rehearsal = Rehearsal(request, [stage.name for stage in _stages(request, (1, 2, 3), 3)])
+    request = rehearsal.request
     verdicts = {name: StageVerdicts(name) for name in request.specs}
-    with _judge() as judge:
-        stages = play_upgrade(request, lambda brokers, controller: _stages(request, brokers, controller), console)
+    with _judge() as judge, closing(play_upgrade(request, plan, console)) as stages:
         try:
             for played in stages:
                 rehearsal.played.append(played)
                 console.phase("check", f"what {played.stage.name} showed")
-                told = [of_cluster(played.stage.name, played.losses)]
+                told = [of_cluster(played.stage.name, played.losses, played.not_known)]
                 for name, folder in played.folders.items():
                     told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
                 rehearsal.outcomes += told
@@ -76,13 +58,8 @@ def rehearse(request: UpgradeRequest, console: Console) -> Rehearsal:
             raise
         except KafkaTrialError as error:
             rehearsal.ended_early = str(error)
-    subjects = ("", *request.specs)
-    rehearsal.outcomes += missing(rehearsal.planned, rehearsal.outcomes, subjects, because=rehearsal.ended_early)
-    return rehearsal
-
-
-def _stages(request: UpgradeRequest, brokers: Sequence[int], controller: int) -> list[Stage]:
-    return list(stages_in_place(request.before, request.after, brokers=brokers, controller=controller))
+            if isinstance(error, Interrupted):
+                raise
 
 
 @contextmanager

@@ -6,31 +6,55 @@ every group drains within its bound, and what was seen until then is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.scenario import STABLE, Step
 
 BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
 OUTAGE_S = 4.0
+BROKERS = (0, 1, 2)  # of a plain cluster
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: `roll` are the brokers that become `version`; `steps` are faults of each group's own, after it."""
+    """One stage: first, if it `finalises`, the features of its version are; `roll` are the brokers that become that
+    version; `steps` are faults of each group's own, after it."""
 
     name: str
     summary: str
     version: str
     roll: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
+    finalises: bool = False
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """The names of all stages, and the stages themselves, on a cluster with an active controller."""
+
+    names: Sequence[str]
+    stages: Callable[[BootedCluster, int], Iterable[Stage]]
+
+
+def in_place(before: str, after: str) -> StagePlan:
+    """Returns the stages of an upgrade in place."""
+
+    def stages(cluster: BootedCluster, controller: int) -> Iterator[Stage]:
+        return stages_in_place(before, after, brokers=sorted(cluster.brokers), controller=controller)
+
+    named = stages_in_place(before, after, brokers=BROKERS, controller=BROKERS[-1])
+    return StagePlan([stage.name for stage in named], stages)
 
 
 def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
-    """Yields the stages of an upgrade in place, from one version to another, as far as nothing is finalised.
+    """Yields the stages of an upgrade in place, from one version to another.
 
-    The active controller is the last broker of each roll ("upgrade the active controller last", Kafka, Upgrading).
+    The active controller comes last in each roll ("upgrade the active controller last", Kafka, Upgrading). After
+    features are finalised one broker is restarted: clients ask for features when they connect, and what a level changes
+    for them they meet only then (measured with a Java producer and transaction.version).
     """
     in_order = (*(broker for broker in brokers if broker != controller), controller)
     yield Stage("before", f"Kafka {before}, a member killed", before, steps=(KILLED,))
@@ -40,6 +64,8 @@ def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controll
     yield Stage("rolled", f"all brokers are {after}, nothing is finalised", after, in_order[-1:])
     yield Stage("rolled-back", f"all brokers are {before} again", before, in_order)
     yield Stage("forward-again", f"all brokers are {after} again", after, in_order)
+    summary = "features are finalised one by one, a broker restarted, a member killed"
+    yield Stage("finalised", summary, after, in_order[:1], (KILLED_LATER,), finalises=True)
 
 
 KILLED = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0)

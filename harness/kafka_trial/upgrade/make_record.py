@@ -1,0 +1,181 @@
+"""Makes the record of a rehearsal: what its stages' run folders say, joined with what was asked and what came of it.
+
+Times are read from the histories: a stage begins with its first phase, and the first phase of all is where every time
+counts from. When a broker's turn in a roll began follows from how long those before it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kafka_trial import registry
+from kafka_trial.compatibility.paths import RULES
+from kafka_trial.errors import InputError
+from kafka_trial.history.event import Event
+from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.report.certificate import trial_times
+from kafka_trial.report.explain import explanations
+from kafka_trial.report.run_metadata import clients_by_library, start_ns
+from kafka_trial.report.sealed_files import file_digests
+from kafka_trial.trial.consumer_files import folder_digest
+from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
+from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
+from kafka_trial.upgrade.play import ROLL, TRIALS, PlayedStage
+from kafka_trial.upgrade.record import (
+    BrokerRoll,
+    NotTried,
+    RecordedConsumer,
+    RecordedOutcome,
+    RecordedPath,
+    RecordedStage,
+    UpgradeRecord,
+)
+from kafka_trial.upgrade.rehearsal import Rehearsal
+from kafka_trial.upgrade.request import UpgradeRequest
+
+NS_PER_S = 1e9
+# What the stages do not try yet, and what would show it.
+NOT_TRIED = (
+    NotTried("clients moved", "all members keep their client and protocol"),
+    NotTried("offsets log compacted and reloaded", "damage that shows only then is not looked for"),
+    NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address"),
+)
+
+
+def make_record(rehearsal: Rehearsal, *, not_tried: Sequence[NotTried] = ()) -> UpgradeRecord:
+    """Returns the record of a rehearsal; `not_tried`: what it never meant to try, and why.
+
+    Raises:
+        InputError: a run folder of a stage is missing or damaged.
+    """
+    request, out = rehearsal.request, rehearsal.request.out.absolute()
+    played = {one.stage.name: one for one in rehearsal.played}
+    stages = [_stage(name, played.get(name), request.after) for name in rehearsal.planned]
+    run = _run_json(out, request)
+    states = [one.state for one in rehearsal.played]
+    ended_s = [stage.began_s + stage.lasted_s for stage in stages if stage.began_s is not None and stage.lasted_s]
+    first = next((folder for one in rehearsal.played for folder in one.folders.values()), None)
+    reason = rehearsal.ended_early or "the rehearsal ended before it"
+    return UpgradeRecord(
+        before=request.before,
+        after=request.after,
+        seed=request.seed,
+        consumers=[_consumer(name, spec, rehearsal, out) for name, spec in request.specs.items()],
+        stages=stages,
+        path=RecordedPath(
+            list(RULES),
+            str(request.way_back),
+            notes=[f"{flaw.issue}: {flaw.what}. {flaw.remedy}." for flaw in request.open_flaws],
+        ),
+        outcomes=[_outcome(one, played, out) for one in rehearsal.outcomes],
+        not_tried=[*(NotTried(one, reason) for one in rehearsal.planned if one not in played), *not_tried],
+        to_change=list(dict.fromkeys(changes_needed(rehearsal.outcomes))),
+        brokers=sorted({broker for state in states for broker in state.features}),
+        began="" if first is None else trial_times(first)[0],
+        lasted_s=max(ended_s, default=None),
+        finalised_before=_finalised(states[:1]),
+        finalised_after=_finalised(states[-1:]),
+        host=str(run.get("host", "")),
+        kafka_trial=str(run.get("kafka_trial", "")),
+        harness_digest=folder_digest(registry.PACKAGE),
+        commit=run.get("commit"),
+    )
+
+
+def changes_needed(outcomes: Sequence[StageOutcome]) -> Iterator[str]:
+    """Yields what to change before the upgrade, by what no-go rests on: the remedy of an anomaly, or the setting."""
+    remedies = {one.name: one.remedy for one in explanations()}
+    for one in outcomes:
+        anomaly = one.reason.partition(": ")[0]
+        if one.outcome == NO_GO and one.accused == CONSUMER and anomaly in remedies:
+            yield f"{one.subject}: {remedies[anomaly]} ({anomaly})"
+        elif one.outcome == NO_GO and one.accused == SETTING:
+            yield f"Set again what the upgrade takes away: {one.reason}"
+
+
+def _run_json(out: Path, request: UpgradeRequest) -> Mapping[str, Any]:
+    """Returns what the first trial says of itself; nothing where it was not begun."""
+    for name in request.specs:
+        with suppress(InputError):
+            run: Mapping[str, Any] = RunFolder(out / TRIALS / name).read_json("run.json")
+            return run
+    return {}
+
+
+def _consumer(name: str, spec: TrialSpec, rehearsal: Rehearsal, out: Path) -> RecordedConsumer:
+    folders = [one.folders[name] for one in rehearsal.played if name in one.folders]
+    run: Mapping[str, Any] = folders[-1].read_json("run.json") if folders else {}
+    seen = clients_by_library(folders[-1]) if folders else {}
+    image = run.get("consumer_image")
+    return RecordedConsumer(
+        name=name,
+        digest=str(run.get("consumer_digest", "")),
+        claim=asdict(spec.consumer.claim),
+        command=list(spec.consumer.command),
+        clients={library: sorted(ids) for library, ids in seen.items()},
+        image={"name": image, "id": str(run.get("images", {}).get(image, ""))} if image else None,
+    )
+
+
+def _outcome(told: StageOutcome, played: Mapping[str, PlayedStage], out: Path) -> RecordedOutcome:
+    folder = played[told.stage].folders.get(told.subject) if told.stage in played else None
+    if folder is None or not (folder.path / "verdict.json").exists():  # played, and the judge was not to be had
+        return RecordedOutcome(**asdict(told))
+    run = folder.path.relative_to(out).as_posix()
+    return RecordedOutcome(**asdict(told), run=run, files=file_digests(folder.path))
+
+
+def _stage(name: str, played: PlayedStage | None, after: str) -> RecordedStage:
+    if played is None:
+        return RecordedStage(name, "", after)
+    folder = next(iter(played.folders.values()), None)
+    began_s, rolls = (None, []) if folder is None else _times(folder, name)
+    stage = played.stage
+    lasted_s = round(played.seconds, 1)
+    return RecordedStage(name, stage.summary, stage.version, began_s, lasted_s, rolls, played.losses)
+
+
+def _times(folder: RunFolder, stage: str) -> tuple[float | None, list[BrokerRoll]]:
+    """Returns when a stage began, and the restarts of brokers in it, by its history."""
+    base_ns = start_ns(folder)
+    phases = (event.time_ns for event in _events(folder, "run") if event.details.get("stage") == stage)
+    begins_ns = min(phases, default=None)
+    if begins_ns is None:
+        return None, []
+    rolls = [roll for roll in _rolls(folder, base_ns) if base_ns + roll.at_s * NS_PER_S >= begins_ns]
+    return round((begins_ns - base_ns) / NS_PER_S, 1), rolls
+
+
+def _rolls(folder: RunFolder, base_ns: int) -> Iterator[BrokerRoll]:
+    injected_ns: dict[object, int] = {}
+    for event in _events(folder, "nemesis"):
+        if event.details.get("fault") != ROLL:
+            continue
+        number = event.details.get("fault_no")
+        if event.kind == "injected":
+            injected_ns[number] = event.time_ns
+        elif event.kind == "evidence" and number in injected_ns:
+            yield from _turns(event, (injected_ns[number] - base_ns) / NS_PER_S)
+
+
+def _turns(evidence: Event, at_s: float) -> Iterator[BrokerRoll]:
+    for turn in evidence.details.get("details", {}).get("brokers", ()):
+        if {"broker", "version"} <= turn.keys():
+            whole = turn.get("in_sync_s") if turn.get("isr_whole_again") else None
+            yield BrokerRoll(turn["broker"], turn["version"], round(at_s, 1), turn.get("exit_s"), whole)
+        at_s += turn.get("in_sync_s") or 0.0
+
+
+def _events(folder: RunFolder, source: str) -> Iterator[Event]:
+    yield from Follower(folder.history, f"{source}.jsonl").new_events()
+
+
+def _finalised(states: Sequence[ClusterState]) -> Mapping[str, int] | None:
+    """Returns the levels in force, as the broker says that has read the most; None where nobody was asked."""
+    answers = [one for state in states for one in state.features.values()]
+    return dict(max(answers, key=lambda one: one.epoch).finalized) if answers else None

@@ -1,0 +1,159 @@
+"""The record of a rehearsal, from literal run folders: times, restarts of brokers, clients, files, what to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_trial.compatibility.paths import RULES
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
+from kafka_trial.registry import find_consumer
+from kafka_trial.report.sealed_files import file_digests
+from kafka_trial.upgrade.cluster_state import ClusterState
+from kafka_trial.upgrade.make_record import changes_needed, make_record
+from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN, StageOutcome
+from kafka_trial.upgrade.play import STAGES, PlayedStage
+from kafka_trial.upgrade.record import BrokerRoll, NotTried, UpgradeRecord
+from kafka_trial.upgrade.rehearsal import Rehearsal
+from kafka_trial.upgrade.request import make_upgrade_request
+from kafka_trial.upgrade.stages import Stage
+
+NAME = "python-at-least-once"
+SECOND = 1_000_000_000
+BEGAN_NS = 50 * SECOND  # of the monotonic clock: of a machine that had been up
+STAGE_BEGINS_S = {"before": 10, "mixed-1": 40}
+FINALISED = {"metadata.version": 21}
+
+
+def stage_folder(out: Path, stage: str) -> RunFolder:
+    """A stage's history: phases of it and of those before, and two rolls, the second of which is of mixed-1."""
+    folder = create_run_folder(out / STAGES / stage / NAME, stage, NAME)
+    run_json = {"schema": 1, "kafka": "3.9.2", "seed": 7, "kafka_trial": "0.1.0", "host": "builder-3"}
+    folder.write_json("run.json", {**run_json, "consumer_digest": "d1"})
+    folder.write_json("verdict.json", {"schema": 1})
+    last_s = STAGE_BEGINS_S[stage] + 25
+    with Recorder(folder.history, "run") as run:
+        run.record("clock", time_ns=BEGAN_NS, wall_ns=1_795_824_000 * SECOND)
+        run.record("phase", time_ns=BEGAN_NS, phase="prepare")
+        for name, begin_s in STAGE_BEGINS_S.items():
+            if begin_s < last_s:
+                run.record("phase", time_ns=BEGAN_NS + begin_s * SECOND, phase="faults", stage=name)
+                run.record("phase", time_ns=BEGAN_NS + (begin_s + 20) * SECOND, phase="heal", stage=name)
+        run.record("end", time_ns=BEGAN_NS + last_s * SECOND, outcome="ok")
+    if stage == "mixed-1":
+        with Recorder(folder.history, "nemesis") as nemesis:
+            roll(nemesis, 0, at_s=12, turns=[turn(2, "3.9.2", whole=True)])
+            roll(nemesis, 1, at_s=45, turns=[turn(0, "4.3.1", whole=True), turn(1, "4.3.1", whole=False)])
+    return folder
+
+
+def turn(broker: int, version: str, *, whole: bool) -> dict[str, Any]:
+    return {"broker": broker, "version": version, "exit_s": 0.8, "in_sync_s": 4.5, "isr_whole_again": whole}
+
+
+def roll(nemesis: Recorder, number: int, *, at_s: float, turns: list[dict[str, Any]]) -> None:
+    about = {"fault_no": number, "fault": "version-roll", "target": "all: all"}
+    nemesis.record("injected", time_ns=BEGAN_NS + int(at_s * SECOND), **about)
+    details = {"brokers": turns}
+    told = {"bit": True, "heals": True, "message": "replaced", "details": details}
+    nemesis.record("evidence", time_ns=BEGAN_NS + int((at_s + 10) * SECOND), **about, **told)
+
+
+def played(out: Path, stage: str) -> PlayedStage:
+    answers = {broker: BrokerFeatures({}, finalized=FINALISED, epoch=3) for broker in (0, 1, 2)}
+    answers[1] = BrokerFeatures({}, finalized={"metadata.version": 19}, epoch=1)  # has not read so far
+    one = Stage(stage, f"what {stage} is", "4.3.1")
+    return PlayedStage(one, {NAME: stage_folder(out, stage)}, ClusterState(answers), (), 25.04)
+
+
+@pytest.fixture(name="record")
+def made(tmp_path: Path) -> UpgradeRecord:
+    """The record of a rehearsal that ended in its third stage; the second one convicted the consumer."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [find_consumer(NAME)], seed=7, out=tmp_path)
+    outcomes = [
+        *(StageOutcome("before", "", GO), StageOutcome("before", NAME, GO)),
+        StageOutcome("mixed-1", "", GO),
+        StageOutcome("mixed-1", NAME, NO_GO, "consumer", "skipped: record 5 was left out"),
+        *(
+            StageOutcome("rolled", who, NOT_KNOWN, reason="not played: broker b2 did not come back")
+            for who in ("", NAME)
+        ),
+    ]
+    rehearsal = Rehearsal(request, ["before", "mixed-1", "rolled"], [played(tmp_path, one) for one in STAGE_BEGINS_S])
+    rehearsal.outcomes += outcomes
+    rehearsal.ended_early = "broker b2 did not come back"
+    return make_record(rehearsal, not_tried=[NotTried("finalised", "no feature was raised")])
+
+
+def test_stages_have_their_times_and_their_own_restarts(record: UpgradeRecord) -> None:
+    """Seconds since the first phase; a broker that was not back in every ISR has no time for it."""
+    assert [(one.name, one.began_s, one.lasted_s) for one in record.stages] == [
+        ("before", 10.0, 25.0),
+        ("mixed-1", 40.0, 25.0),
+        ("rolled", None, None),
+    ]
+    assert [list(one.rolls) for one in record.stages] == [
+        [],
+        [BrokerRoll(0, "4.3.1", 45.0, 0.8, 4.5), BrokerRoll(1, "4.3.1", 49.5, 0.8, None)],
+        [],
+    ]
+    assert (record.began, record.lasted_s) == ("2026-11-28T00:00:00Z", 65.0)
+
+
+def test_outcomes_have_the_run_folders_that_show_them(record: UpgradeRecord, tmp_path: Path) -> None:
+    """Relative to the record, with the SHA-256 of every file; none of the cluster, none of what was not played."""
+    runs = {(one.stage, one.subject): one.run for one in record.outcomes}
+    assert [place for place, run in runs.items() if run] == [("before", NAME), ("mixed-1", NAME)]
+    convicted = next(one for one in record.outcomes if one.outcome == NO_GO)
+    assert convicted.run == f"stages/mixed-1/{NAME}"
+    assert convicted.files == file_digests(tmp_path / convicted.run)
+    assert (record.outcome, record.missing) == (NO_GO, ["rolled"])
+
+
+def test_a_history_that_was_not_judged_shows_no_outcome(tmp_path: Path) -> None:
+    """The stage was played, and its judge died."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [find_consumer(NAME)], seed=7, out=tmp_path)
+    one = played(tmp_path, "before")
+    (one.folders[NAME].path / "verdict.json").unlink()
+    rehearsal = Rehearsal(request, ["before"], [one], [StageOutcome("before", NAME, NOT_KNOWN)])
+    (told,) = make_record(rehearsal).outcomes
+    assert (told.run, told.files) == ("", {})
+
+
+def test_what_was_asked_and_found_stands_in_it(record: UpgradeRecord) -> None:
+    """The path, the consumer as its run folder knows it, features as the broker says that has read the most."""
+    assert (record.path.rules, record.path.refusals) == (list(RULES), ())
+    assert record.path.reversible_until.startswith("Reversible until metadata.version 4.0-IV1")
+    (consumer,) = record.consumers
+    assert (consumer.name, consumer.digest, consumer.claim["delivery"]) == (NAME, "d1", "at-least-once")
+    assert (record.finalised_before, record.finalised_after, record.brokers) == (FINALISED, FINALISED, [0, 1, 2])
+    assert record.not_tried == [
+        NotTried("rolled", "broker b2 did not come back"),
+        NotTried("finalised", "no feature was raised"),
+    ]
+
+
+def test_what_to_change_is_what_a_no_go_rests_on(record: UpgradeRecord) -> None:
+    """The remedy of an anomaly, for the consumer that showed it, once; a setting that was lost; of unknown nothing."""
+    (told,) = record.to_change
+    assert (told.startswith(f"{NAME}: "), told.endswith(" (skipped)")) == (True, True)
+    others = [
+        StageOutcome("rolled", "", NO_GO, "setting", "min.insync.replicas of t fell from 2 to 1"),
+        StageOutcome("rolled", "", NO_GO, "cluster", "the committed offset of partition 1 is gone"),
+        StageOutcome("rolled", NAME, NOT_KNOWN, "", "skipped: perhaps"),
+    ]
+    assert list(changes_needed(others)) == [
+        "Set again what the upgrade takes away: min.insync.replicas of t fell from 2 to 1"
+    ]
+
+
+def test_a_rehearsal_that_played_no_stage_is_unknown(tmp_path: Path) -> None:
+    """And names every stage that it was to have."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [find_consumer(NAME)], seed=7, out=tmp_path)
+    record = make_record(Rehearsal(request, ["before", "rolled"], ended_early="no consumer got to work"))
+    assert (record.outcome, record.began, record.lasted_s, record.finalised_before) == (NOT_KNOWN, "", None, None)
+    assert [one.what for one in record.not_tried] == ["before", "rolled"]
