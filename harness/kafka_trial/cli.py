@@ -403,7 +403,7 @@ def _upgrade(parsers: _Subparsers) -> None:
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="consumer.toml of each consumer at work on the cluster",
+        help="consumer.toml of each consumer at work on the cluster; A.toml=B.toml moves its members to B, and back",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier rehearsal's choices (default: drawn)")
     parser.add_argument(

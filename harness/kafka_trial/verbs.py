@@ -240,19 +240,20 @@ def upgrade(options: Namespace) -> int:
     """`upgrade --from A --to B --consumer FILE…`: go (0) or no-go (1) for these consumers, stage by stage."""
     from kafka_trial.history.output_names import UPGRADE_PAGE
     from kafka_trial.report.markdown import append_summary
-    from kafka_trial.upgrade.make_record import NOT_TRIED, make_record
+    from kafka_trial.upgrade.make_record import make_record
+    from kafka_trial.upgrade.plan import in_place
     from kafka_trial.upgrade.record_page import write_upgrade
     from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
     from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
     from kafka_trial.upgrade.request import make_upgrade_request
-    from kafka_trial.upgrade.stages import in_place
+    from kafka_trial.upgrade.successors import parse_chain
 
     out = Path(options.out)
     check_out(out, empty=True)
-    consumers = [registry.find_consumer(given) for given in options.consumer]
+    chains = [parse_chain(given, registry.find_consumer) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
-    request = make_upgrade_request(options.from_version, options.to, consumers, seed=seed, out=out)
-    plan = in_place(request.before, request.after)
+    request = make_upgrade_request(options.from_version, options.to, chains, seed=seed, out=out)
+    plan = in_place(request)
     rehearsal = Rehearsal(request, plan.names)
     with Console() as console:
         console.say(str(request.way_back))
@@ -262,7 +263,7 @@ def upgrade(options: Namespace) -> int:
             rehearse(rehearsal, plan, console)
         finally:
             if rehearsal.played:
-                record = make_record(rehearsal, not_tried=NOT_TRIED)
+                record = make_record(rehearsal)
                 write_upgrade(record, out)
     if not rehearsal.played:
         raise UnjudgeableError(f"no stage could be played: {rehearsal.ended_early}")

@@ -20,10 +20,12 @@ from kafka_trial.registry import find_consumer
 from kafka_trial.trial.console import Console
 from kafka_trial.upgrade.make_record import make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
+from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.record_page import write_upgrade
 from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
 from kafka_trial.upgrade.request import UpgradeRequest, make_upgrade_request
-from kafka_trial.upgrade.stages import KILLED, Stage, StagePlan
+from kafka_trial.upgrade.stages import KILLED, Stage
+from kafka_trial.upgrade.successors import Chain
 from kafka_trial.upgrade.verify_record import verify
 
 SOUND, FAULTY = "python-at-least-once", "commits-before-processing"
@@ -60,8 +62,8 @@ def remove_a_committed_offset(trial: Path, bootstrap: str) -> None:
 @pytest.mark.spark
 def test_each_consumer_and_the_cluster_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     """The faulty one loses at the kill; what the cluster loses is no consumer's; what was not played is unknown."""
-    consumers = [find_consumer(SOUND), find_consumer(FAULTY)]
-    request = make_upgrade_request(OLD, NEW, consumers, seed=1, out=tmp_path / "upgrade")
+    chains = [Chain(find_consumer(SOUND)), Chain(find_consumer(FAULTY))]
+    request = make_upgrade_request(OLD, NEW, chains, seed=1, out=tmp_path / "upgrade")
     plan = planted(request)
     rehearsal = Rehearsal(request, plan.names)
     with Console() as console:

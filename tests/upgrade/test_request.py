@@ -9,13 +9,14 @@ import pytest
 from kafka_trial.errors import InputError
 from kafka_trial.registry import find_consumer
 from kafka_trial.upgrade.request import make_upgrade_request
+from kafka_trial.upgrade.successors import Chain
 
 SOUND = find_consumer("python-at-least-once")
 
 
 def test_a_path_that_is_allowed_says_until_when_it_can_be_taken_back(tmp_path: Path) -> None:
     """The features that brokers will have decide it; what no release mends is said."""
-    request = make_upgrade_request("3.9.2", "4.3.1", [SOUND], seed=1, out=tmp_path)
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(SOUND)], seed=1, out=tmp_path)
     assert list(request.specs) == ["python-at-least-once"]
     assert "Reversible until metadata.version 4.0-IV1 or higher is finalised" in str(request.way_back)
     assert "KAFKA-21117" in {flaw.issue for flaw in request.open_flaws}
@@ -39,6 +40,6 @@ def test_what_cannot_be_is_refused_by_its_rule(
 ) -> None:
     """Wrong input, status 2; nothing has begun."""
     with pytest.raises(InputError) as refused:
-        make_upgrade_request(before, after, consumers, seed=1, out=tmp_path)
+        make_upgrade_request(before, after, [Chain(one) for one in consumers], seed=1, out=tmp_path)
     assert sentence in str(refused.value)
     assert list(tmp_path.iterdir()) == []

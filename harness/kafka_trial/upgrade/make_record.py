@@ -39,16 +39,10 @@ from kafka_trial.upgrade.rehearsal import Rehearsal
 from kafka_trial.upgrade.request import UpgradeRequest
 
 NS_PER_S = 1e9
-# What the stages do not try yet, and what would show it.
-NOT_TRIED = (
-    NotTried("clients moved", "all members keep their client and protocol"),
-    NotTried("offsets log compacted and reloaded", "damage that shows only then is not looked for"),
-    NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address"),
-)
 
 
-def make_record(rehearsal: Rehearsal, *, not_tried: Sequence[NotTried] = ()) -> UpgradeRecord:
-    """Returns the record of a rehearsal; `not_tried`: what it never meant to try, and why.
+def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
+    """Returns the record of a rehearsal.
 
     Raises:
         InputError: a run folder of a stage is missing or damaged.
@@ -73,7 +67,7 @@ def make_record(rehearsal: Rehearsal, *, not_tried: Sequence[NotTried] = ()) -> 
             notes=[f"{flaw.issue}: {flaw.what}. {flaw.remedy}." for flaw in request.open_flaws],
         ),
         outcomes=[_outcome(one, played, out) for one in rehearsal.outcomes],
-        not_tried=[*(NotTried(one, reason) for one in rehearsal.planned if one not in played), *not_tried],
+        not_tried=[*(NotTried(one, reason) for one in rehearsal.planned if one not in played), *_not_meant(request)],
         to_change=list(dict.fromkeys(changes_needed(rehearsal.outcomes))),
         brokers=sorted({broker for state in states for broker in state.features}),
         began="" if first is None else trial_times(first)[0],
@@ -85,6 +79,15 @@ def make_record(rehearsal: Rehearsal, *, not_tried: Sequence[NotTried] = ()) -> 
         harness_digest=folder_digest(registry.PACKAGE),
         commit=run.get("commit"),
     )
+
+
+def _not_meant(request: UpgradeRequest) -> Iterator[NotTried]:
+    """Yields what the stages never try, and why."""
+    for name, spec in request.specs.items():
+        if not spec.successors:
+            yield NotTried(f"clients of {name} moved", "it names no successor")
+    yield NotTried("offsets log compacted and reloaded", "no stage does it")
+    yield NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address")
 
 
 def changes_needed(outcomes: Sequence[StageOutcome]) -> Iterator[str]:

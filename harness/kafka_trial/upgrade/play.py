@@ -28,9 +28,11 @@ from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.finalise import finalise_features
+from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
-from kafka_trial.upgrade.stages import Stage, StagePlan
+from kafka_trial.upgrade.stages import Stage
+from kafka_trial.upgrade.successors import own_steps
 from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
 PHASE_WITHIN_S = 600.0
@@ -165,7 +167,10 @@ class UpgradePlay:
             raise UnjudgeableError(f"{step.fault} {dict(step.options)} had no effect")
 
     def _faults(self, name: str, environment: TrialEnvironment, stage: Stage) -> None:
-        plan = self._plan(name, stage.steps)
+        steps = own_steps(stage.steps, environment.trial_spec)
+        if not steps:
+            return
+        plan = self._plan(name, steps)
         self._played[name] += self._run(environment.context, environment, plan)
         self._write_schedule(name, plan)
 

@@ -19,9 +19,9 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.judge_process import JudgeProcess
 from kafka_trial.trial.stall_prevention import frozen_heap, preferred
 from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, of_cluster
+from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
-from kafka_trial.upgrade.stages import StagePlan
 
 
 @dataclass

@@ -15,6 +15,7 @@ from kafka_trial.compatibility.way_back import WayBack, reversible_until
 from kafka_trial.errors import InputError
 from kafka_trial.scenario import Load, Scenario
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.upgrade.successors import Chain, along
 
 LOAD = Load(opening_burst=600, rate_per_s=100.0)
 SCENARIO = Scenario("upgrade", "the brokers become another version of Kafka, stage by stage", load=LOAD)
@@ -35,13 +36,18 @@ class UpgradeRequest:
     open_flaws: Sequence[OpenFlaw] = ()
 
     @property
+    def links(self) -> int:
+        """The most successors that a consumer has."""
+        return max((len(one.successors) for one in self.specs.values()), default=0)
+
+    @property
     def lanes(self) -> int:
         """How many lanes all trials take together."""
         return sum(one.lanes for one in self.specs.values())
 
 
-def make_upgrade_request(before: str, after: str, consumers: Sequence[Path], *, seed: int, out: Path) -> UpgradeRequest:
-    """Returns what was asked for.
+def make_upgrade_request(before: str, after: str, chains: Sequence[Chain], *, seed: int, out: Path) -> UpgradeRequest:
+    """Returns what was asked for; `chains`: the consumers, each with the successors that its clients are moved to.
 
     Raises:
         InputError: a version is not known, the path is not allowed (with every rule that refuses it), or a consumer is
@@ -52,17 +58,25 @@ def make_upgrade_request(before: str, after: str, consumers: Sequence[Path], *, 
     require_path(Move(old, new), where=where)  # also of versions that cannot be played
     for option, version in (("--from", before), ("--to", after)):
         find_version(version, where=option)
-    specs = _specs(consumers, before, seed=seed)
+    specs = _specs(chains, before, after, seed=seed)
     levels = defaults_of(old)
-    protocols = frozenset(one.consumer.kafka.protocol for one in specs.values()) - {NO_GROUP}
+    protocols = _protocols([one.consumer.kafka.protocol for one in specs.values()])
+    later = _protocols([next_one.kafka.protocol for one in specs.values() for next_one in one.successors])
     state = ClusterState(levels, voters="static", formatted_by=old)
-    require_path(Move(old, new, state, protocols=protocols), where=where)
+    require_path(Move(old, new, state, protocols=protocols, protocols_after=later), where=where)
     return UpgradeRequest(before, after, specs, seed, out, reversible_until(old, new, levels), open_flaws(new))
 
 
-def _specs(consumers: Sequence[Path], version: str, *, seed: int) -> Mapping[str, TrialSpec]:
-    specs = [make_trial_spec(SCENARIO, file, kafka_version=version, seed=seed) for file in consumers]
+def _specs(chains: Sequence[Chain], before: str, after: str, *, seed: int) -> Mapping[str, TrialSpec]:
+    specs = [
+        along(make_trial_spec(SCENARIO, one.consumer, kafka_version=before, seed=seed), one, after=after)
+        for one in chains
+    ]
     by_name = {one.consumer.name: one for one in specs}
     if len(by_name) < len(specs):
         raise InputError("--consumer", "two consumers have one name, which tells their stages apart: rename one")
     return by_name
+
+
+def _protocols(spoken: Sequence[str]) -> frozenset[str]:
+    return frozenset(spoken) - {NO_GROUP}

@@ -6,16 +6,14 @@ every group drains within its bound, and what was seen until then is judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.scenario import STABLE, Step
 
 BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
 OUTAGE_S = 4.0
-BROKERS = (0, 1, 2)  # of a plain cluster
 
 
 @dataclass(frozen=True)
@@ -29,24 +27,6 @@ class Stage:
     roll: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
     finalises: bool = False
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """The names of all stages, and the stages themselves, on a cluster with an active controller."""
-
-    names: Sequence[str]
-    stages: Callable[[BootedCluster, int], Iterable[Stage]]
-
-
-def in_place(before: str, after: str) -> StagePlan:
-    """Returns the stages of an upgrade in place."""
-
-    def stages(cluster: BootedCluster, controller: int) -> Iterator[Stage]:
-        return stages_in_place(before, after, brokers=sorted(cluster.brokers), controller=controller)
-
-    named = stages_in_place(before, after, brokers=BROKERS, controller=BROKERS[-1])
-    return StagePlan([stage.name for stage in named], stages)
 
 
 def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
