@@ -30,7 +30,7 @@ def context(*, look: TopicSnapshot = LOOK, alive: Sequence[bool] = (True, True, 
     members = [SimpleNamespace(name=f"m{n}", index=n, alive=up, lane=lane(n)) for n, up in enumerate(alive)]
     return SimpleNamespace(
         group=SimpleNamespace(members=members, size=size),
-        cluster=SimpleNamespace(brokers={0: None, 1: None, 2: None}),
+        cluster=SimpleNamespace(brokers={0: None, 1: None, 2: None}, controllers={100: None}),
         members=lambda: [member for member in members if member.alive],
         topic_snapshot=lambda: look,
         workload_lane=lane(9),

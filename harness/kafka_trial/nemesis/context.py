@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.sink import Sink
     from kafka_trial.history.recorder import EventWriter
 
+JOINS_WITHIN_S = 60.0
 WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
 
 
@@ -69,15 +71,32 @@ class FaultContext:
 
     def topic_snapshot(self, *, without: int | None = None) -> TopicSnapshot:
         """Asks every broker but `without` who leads and who coordinates; what nobody answers stays unknown."""
-        addresses = dict(zip(sorted(self.cluster.brokers), self.cluster.observer_bootstrap.split(","), strict=True))
-        return ask(
-            [_address(text) for broker, text in addresses.items() if broker != without], self.topic, self.group_name
-        )
+        asked = [broker for broker in sorted(self.cluster.brokers) if broker != without]
+        return ask([self.cluster.observer_address(broker) for broker in asked], self.topic, self.group_name)
 
     def move_leader(self, partition: int, broker: int) -> None:
         """Makes `broker` the leader of a partition of the topic."""
         with self._admin_turn:
             self.admin.move_leader(self.topic, partition, broker)
+
+    def move_replicas(self, old: int, new: int) -> dict[str, int]:
+        """Moves all that a broker holds to another, and has the preferred replicas lead; returns how many partitions of
+        each topic were moved."""
+        with self._admin_turn:
+            self.admin.await_brokers([new], within_s=JOINS_WITHIN_S)
+            moved = self.admin.move_replicas(old, new)
+            for topic in moved:
+                self.admin.restore_leaders(topic)
+        return moved
+
+    def caught_up_within(self, controller: int, *, since_wall_s: float, within_s: float) -> bool:
+        """Waits until a controller has caught up with the quorum since an instant; False where that takes too long."""
+        try:
+            with self._admin_turn:
+                self.admin.await_caught_up(controller, since_wall_s=since_wall_s, within_s=within_s)
+        except WaitTimeout:
+            return False
+        return True
 
     def log_snapshot(self) -> LogSnapshot:
         """Asks the leaders where the logs of the topic start and end."""
@@ -135,11 +154,6 @@ class RequestLog:
         """Returns how many requests of each API came over `lanes` since the last count."""
         details = (event.details for event in self._follower.new_events() if event.kind == "request")
         return dict(sorted(Counter(one["api"] for one in details if one.get("lane") in lanes).items()))
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
 
 
 ANSWER_WITHIN_S = 0.7

@@ -67,7 +67,7 @@ def look(cluster: BootedCluster, written: Mapping[str, tuple[str, Positions]]) -
     features: dict[int, BrokerFeatures] = {}
     min_insync: dict[str, int] = {}
     for broker in sorted(cluster.brokers):
-        with closing(Connection((cluster.host, cluster.wiring.observer_port(broker)))) as connection:
+        with closing(Connection(cluster.observer_address(broker))) as connection:
             features[broker] = broker_features(connection)
             for topic, _ in written.values():
                 told = topic_configs(connection, topic, [MIN_INSYNC])[MIN_INSYNC]
