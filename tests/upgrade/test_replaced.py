@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from kafka_trial.nemesis.fault import step_problems
-from kafka_trial.upgrade.replaced import ReplacingStage, stages_replaced
+from kafka_trial.upgrade.cluster_state import SETTING
+from kafka_trial.upgrade.replaced import Replacing, stages_replaced, stranded
 from kafka_trial.upgrade.stages import KILLED, KILLED_LATER, STALLED
 
 THERE = {"version": "4.3.1"}
 BACK = {"version": "3.9.2"}
 
 
-def planned() -> list[ReplacingStage]:
+def planned() -> list[Replacing]:
     """Three brokers and three controllers, of which the first is active."""
     return list(stages_replaced("3.9.2", "4.3.1", brokers=[0, 1, 2], controllers=[100, 101, 102], controller=100))
 
@@ -38,3 +39,14 @@ def test_every_step_can_be_played() -> None:
     """Its fault is there, with these targets and options."""
     steps = [step for one in planned() for step in (*one.shared, *one.stage.steps)]
     assert [problem for step in steps for problem in step_problems(step.fault, step.target, step.options)] == []
+
+
+def test_a_member_without_any_way_back_is_named() -> None:
+    """All its first brokers are gone, and it is connected to none: m1. Not m0, which is at work through others, nor m2,
+    which may try b2 again, nor m3, which was started later."""
+    first = {"m0": {0, 1, 2}, "m1": {0, 1, 2}, "m2": {0, 1, 2}, "m3": {3, 4}}
+    told = [*stranded(first, {3, 4, 5}, {"m0", "m2"})]
+    assert [(one.accused, one.sentence.partition(",")[0]) for one in told] == [
+        (SETTING, "every address that m1 was started with is gone")
+    ]
+    assert [*stranded(first, {2, 3, 4}, {"m0"})] == []
