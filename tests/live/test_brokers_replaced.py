@@ -13,7 +13,7 @@ from kafka_trial import registry
 from kafka_trial.check import check_run
 from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.scenario import STABLE, Load, Scenario, Step
+from kafka_trial.scenario import HEALED, STABLE, Load, Scenario, Step
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.run import run_trial
 from kafka_trial.trial.spec import make_trial_spec
@@ -30,7 +30,7 @@ def step(fault: str, *, after: str = STABLE, **options: str) -> Step:
 
 
 KILLED = Step("kill", "member", at_s=0.5, for_s=1.0, after=STABLE)
-STARTED_AGAIN = Step("restart", "each-member", at_s=0.5, for_s=0.0, after=STABLE)
+STARTED_AGAIN = Step("restart", "each-member", at_s=0.5, for_s=0.0, after=HEALED)
 SCENARIO = Scenario(
     "brokers-replaced",
     load=Load(opening_burst=400, rate_per_s=100.0),
