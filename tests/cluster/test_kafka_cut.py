@@ -15,7 +15,7 @@ from kafka_trial.cluster.kafka_cut import Arming, LaneCuts, cuts_on
 from kafka_trial.cluster.toxiproxy import BUILD, find_go, is_ours, toxiproxy_there, toxiproxy_version
 from kafka_trial.errors import StartError, UnjudgeableError
 
-LANE = Lane(0, "127.0.0.1:1,127.0.0.1:2", {0: "k-b0-lane0", 1: "k-b1-lane0"}, {0: 1, 1: 2})
+LANE = Lane(0, "127.0.0.1", {0: "k-b0-lane0", 1: "k-b1-lane0"}, {0: 1, 1: 2})
 
 
 def go(*words: str) -> str:

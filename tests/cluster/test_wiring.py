@@ -12,11 +12,11 @@ from kafka_trial.cluster.versions import KNOWN, KafkaVersion
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
 
 
-@pytest.mark.parametrize(("brokers", "lanes"), [(1, 1), (3, LANES), (5, 64)])
-def test_every_port_is_used_once_and_lies_in_the_block(brokers: int, lanes: int) -> None:
+@pytest.mark.parametrize(("brokers", "lanes", "controllers"), [(1, 1, 0), (3, LANES, 0), (5, 64, 0), (9, 5, 3)])
+def test_every_port_is_used_once_and_lies_in_the_block(brokers: int, lanes: int, controllers: int) -> None:
     """The layout fills exactly the block whose size it asked for."""
-    block = range(20000, 20000 + Wiring.size(brokers, lanes))
-    assert sorted(_ports(Wiring(block, brokers, lanes))) == list(block)
+    block = range(20000, 20000 + Wiring.size(brokers, lanes, controllers))
+    assert sorted(_ports(Wiring(block, brokers, lanes, controllers=controllers))) == list(block)
 
 
 def test_clients_are_told_the_proxies_and_the_observer_the_broker() -> None:
@@ -51,6 +51,33 @@ def test_every_lane_has_one_proxy_for_each_broker() -> None:
         (lane.ports[broker], wiring.server_port(broker, 3)) for broker in range(3)
     }
     assert lane.bootstrap == ",".join(f"127.0.0.1:{port}" for port in lane.ports.values())
+
+
+def test_a_lane_leads_to_those_who_are_there() -> None:
+    """A client that starts later is told the addresses of then: neither of who may come nor of who has gone."""
+    there = [0, 1, 2]
+    lane = _apart().lane(2, "kt1", there=lambda: there)
+    first, proxies = lane.bootstrap, [*lane.proxies.values()]
+    there[:] = [2, 4, 3]
+    assert first.count(",") == lane.bootstrap.count(",") == 2
+    assert (proxies, [*lane.proxies.values()]) == (
+        ["kt1-b0-lane2", "kt1-b1-lane2", "kt1-b2-lane2"],
+        ["kt1-b2-lane2", "kt1-b3-lane2", "kt1-b4-lane2"],
+    )
+    with pytest.raises(KeyError):
+        lane.ports[0]
+
+
+def test_controllers_of_their_own_are_no_brokers() -> None:
+    """A broker has no port for the quorum and no vote, a controller none for clients; each knows all voters by name."""
+    told = {node: _of(server_properties(_apart(), KNOWN["3.9.2"], node, Path("/data"))) for node in (4, 101)}
+    assert [told[node]["process.roles"] for node in (4, 101)] == ["broker", "controller"]
+    assert [("CONTROLLER" in _listeners(told[node]["listeners"])) for node in (4, 101)] == [False, True]
+    assert _listeners(told[101]["listeners"]).keys() == {"CONTROLLER"}
+    assert _listeners(told[101]["advertised.listeners"]) == {"CONTROLLER": f"c1:{_apart().controller_port(101)}"}
+    voters = ",".join(f"{100 + n}@c{n}:{_apart().controller_port(100 + n)}" for n in range(3))
+    assert {one["controller.quorum.voters"] for one in told.values()} == {voters}
+    assert {"b8", "c0", "c2"} <= set(hosts_file(9, 3).split())
 
 
 def test_an_older_version_is_not_told_what_it_does_not_know() -> None:
@@ -101,13 +128,15 @@ def test_the_request_log_drops_only_traffic_of_ours(version: str, tmp_path: Path
 
 @pytest.mark.computes
 @pytest.mark.rotates(every=4)
-@pytest.mark.parametrize("number", KNOWN)
-def test_a_node_of_each_version_takes_its_settings(number: str, tmp_path: Path) -> None:
-    """It refuses none, alone or together: what it misses is a formatted data folder."""
+@pytest.mark.parametrize(("number", "node"), [(number, node) for number in KNOWN for node in (None, 0, 100)])
+def test_a_node_of_each_version_takes_its_settings(number: str, node: int | None, tmp_path: Path) -> None:
+    """It refuses none, alone or together: what it misses is a formatted data folder. Broker and controller in one
+    (None), or each of its own."""
     flag, logging = logging_config(KNOWN[number], tmp_path)
     (tmp_path / "logging.xml").write_text(logging)
     properties = tmp_path / "server.properties"
-    properties.write_text(server_properties(_wiring(), KNOWN[number], 0, tmp_path / "data"))
+    wiring = _wiring() if node is None else _apart()
+    properties.write_text(server_properties(wiring, KNOWN[number], node or 0, tmp_path / "data"))
     command = [find_java(), flag, "-cp", class_path(number), "kafka.Kafka", properties]
     subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert "No readable meta.properties files found" in (tmp_path / "server.log").read_text()
@@ -117,8 +146,16 @@ def _wiring() -> Wiring:
     return Wiring(range(20000, 20000 + Wiring.size(3)), 3)
 
 
+def _apart() -> Wiring:
+    """Nine brokers, of which three are there at a time, beside three controllers of their own."""
+    return Wiring(range(20000, 20000 + Wiring.size(9, 3, 3)), 9, 3, controllers=3)
+
+
 def _properties(broker: int) -> dict[str, str]:
-    text = server_properties(_wiring(), KNOWN["4.3.1"], broker, Path("/data"))
+    return _of(server_properties(_wiring(), KNOWN["4.3.1"], broker, Path("/data")))
+
+
+def _of(text: str) -> dict[str, str]:
     return {line.partition("=")[0]: line.partition("=")[2] for line in text.splitlines()}
 
 
@@ -129,13 +166,12 @@ def _listeners(text: str) -> dict[str, str]:
 def _ports(wiring: Wiring) -> list[int]:
     nodes = range(wiring.brokers)
     pairs = [wiring.pair_port(near, far) for near in nodes for far in nodes if near != far]
-    own = [
-        port(node) for node in nodes for port in (wiring.controller_port, wiring.internal_port, wiring.observer_port)
-    ]
+    own = [port(node) for node in nodes for port in (wiring.internal_port, wiring.observer_port)]
+    quorum = [wiring.controller_port(node) for node in {*nodes, *wiring.voters}]
     lanes = [
         port(node, lane)
         for node in nodes
         for lane in range(wiring.lanes)
         for port in (wiring.proxy_port, wiring.server_port)
     ]
-    return [wiring.toxiproxy_port, *pairs, *own, *lanes]
+    return [wiring.toxiproxy_port, *pairs, *own, *quorum, *lanes]

@@ -36,7 +36,7 @@ from kafka_trial.process.waiting import pause, wait_until
 from lab.images import image_of_team
 
 READY_WITHIN_S = 20
-LANES = [Lane(index, f"127.0.0.1:{20000 + index}", {}, {}) for index in range(4)]
+LANES = [Lane(index, "127.0.0.1", {}, {0: 20000 + index}) for index in range(4)]
 ASSIGNED = '{"name": "partitions_assigned", "partitions": [{"topic": "t", "partition": 0}]}'
 STAYS = f"""
 import signal, sys, time

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
 from fault_arena import MEMBERS, SPARE, Arena, group_at_work
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.process.children import ChildProcesses
+
+
+class AroundProxies(Lane):
+    """A lane whose client is told other addresses than those of its proxies: here the first field."""
+
+    @property
+    def bootstrap(self) -> str:
+        return self.host
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +36,7 @@ def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -
         for topic in ("bites", "around"):
             admin.create_topic(f"{cluster.name}-{topic}", partitions=6, replication_factor=3)
         *own, load_lane, around_lane, unused_lane = lanes
-        direct = replace(around_lane, bootstrap=cluster.observer_bootstrap)
+        direct = AroundProxies(around_lane.index, cluster.observer_bootstrap, around_lane.proxies, around_lane.ports)
         work = tmp_path_factory.mktemp("arena")
         context = stack.enter_context(group_at_work(cluster, admin, child_processes, work / "bites", own, load_lane))
         around = stack.enter_context(

@@ -12,7 +12,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import Follower
-from kafka_trial.nemesis.context import RequestLog, _address, _header, _newest, _Reader, _round_trip, _string, ask
+from kafka_trial.nemesis.context import RequestLog, _header, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 from kafka_trial.process.waiting import wait_until
 
@@ -35,7 +35,7 @@ def test_nobody_answers() -> None:
 @pytest.mark.cluster
 def test_brokers_say_what_the_admin_says(cluster: BootedCluster) -> None:
     """The raw answers agree with those of a whole client; a broker that falls behind moves both."""
-    addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
+    addresses = [cluster.observer_address(broker) for broker in sorted(cluster.brokers)]
     topic = f"{cluster.name}-asking"
     views: list[tuple[object, object]] = []
     with Admin(cluster.observer_bootstrap) as admin:
@@ -64,7 +64,7 @@ def test_brokers_say_what_the_admin_says(cluster: BootedCluster) -> None:
 @pytest.mark.parametrize("group", ["g1", "orders", "größe", "a-long-name-with-a-hash-beyond-32-bits"])
 def test_the_coordinator_is_the_one_that_brokers_name(cluster: BootedCluster, group: str) -> None:
     """FindCoordinator v2 names the same broker, also where the name's hash is negative."""
-    addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
+    addresses = [cluster.observer_address(broker) for broker in sorted(cluster.brokers)]
     answer = _round_trip(addresses[0], _header(10, 2) + _string(group) + b"\x00")
     read = _Reader(answer, at=8)
     error, _, broker = read.i16(), read.string(), read.i32()

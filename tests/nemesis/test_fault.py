@@ -9,9 +9,9 @@ from kafka_trial.nemesis.fault import SCOPES, find_fault, list_faults, step_prob
 from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
-    "answers-held broker-kill broker-pause broker-restart close crash-point cut finalise-feature half-open "
-    "handler-failing handler-slow join kill latency leader-move leave move-client partitions-added pause poison-record "
-    "records-deleted refused requests-held restart rolling-restart slow-link stall terminate version-roll"
+    "answers-held broker-kill broker-pause broker-replace broker-restart close crash-point cut finalise-feature "
+    "half-open handler-failing handler-slow join kill latency leader-move leave move-client partitions-added pause "
+    "poison-record records-deleted refused requests-held restart rolling-restart slow-link stall terminate version-roll"
 )
 
 

@@ -131,7 +131,7 @@ def context(tmp_path: Path) -> Iterator[FaultContext]:
         lane=SimpleNamespace(proxies={}),
     )
     ruined: list[str] = []
-    cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append, socket_dump=None)
+    cluster: Any = SimpleNamespace(request_logs={}, brokers={}, ruined=ruined, ruin=ruined.append, socket_dump=None)
     group: Any = SimpleNamespace(members=[member], size=1)
     admin: Any = None
     with Recorder(tmp_path, "nemesis") as recorder:

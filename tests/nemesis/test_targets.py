@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +31,7 @@ def context(*, look: TopicSnapshot = LOOK, alive: Sequence[bool] = (True, True, 
     members = [SimpleNamespace(name=f"m{n}", index=n, alive=up, lane=lane(n)) for n, up in enumerate(alive)]
     return SimpleNamespace(
         group=SimpleNamespace(members=members, size=size),
-        cluster=SimpleNamespace(brokers={0: None, 1: None, 2: None}),
+        cluster=SimpleNamespace(brokers={0: None, 1: None, 2: None}, controllers={100: None}),
         members=lambda: [member for member in members if member.alive],
         topic_snapshot=lambda: look,
         workload_lane=lane(9),
@@ -64,6 +65,13 @@ def test_the_leader_is_apart_from_coordinator_and_controller(seed: int) -> None:
     """Where it is possible, the leader to be broken has no other role."""
     target = resolve(context(), None, role="leader", rng=random.Random(seed))
     assert (target.name, target.partition in (2, 5)) == ("b2", True)
+
+
+def test_a_controller_of_its_own_is_no_target() -> None:
+    """No client has a connection to it: that the fault took effect could never be shown."""
+    apart = context(look=replace(LOOK, controller=100))
+    with pytest.raises(UnjudgeableError, match="the controller is c0, a controller of its own"):
+        resolve(apart, None, role="controller", rng=random.Random(1))
 
 
 def test_a_partition_can_be_named() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import logging
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ T = TypeVar("T")
 RECONNECT_WITHIN_MS = 500
 BROKERS_WITHIN_S = 30.0
 TOPIC_WITHIN_S = 10.0
+MOVED_WITHIN_S = 90.0
 ENDS_WITHIN_S = 10.0  # a new leader knows its log end once a follower has fetched from it
 
 
@@ -95,6 +97,30 @@ class Admin:
         answer = self._ask(lambda client: client.describe_metadata_quorum())
         return int(answer["topics"][0]["partitions"][0]["leader_id"])
 
+    def await_caught_up(self, controller: int, *, since_wall_s: float, within_s: float) -> None:
+        """Waits until a controller has read all of the quorum's log since an instant of the wall clock, or leads it.
+
+        Raises:
+            WaitTimeout: it has not in time.
+        """
+        seen: list[str] = []
+
+        def caught_up() -> bool:
+            try:
+                answer = self._ask(lambda client: client.describe_metadata_quorum())
+            except UnjudgeableError as error:
+                seen[:] = [str(error)]
+                return False
+            quorum = answer["topics"][0]["partitions"][0]
+            voter = next((one for one in quorum["current_voters"] if one["replica_id"] == controller), None)
+            seen[:] = [f"the leader is {quorum['leader_id']}, and knows of it: {voter}"]
+            if quorum["leader_id"] == controller:
+                return True
+            return voter is not None and voter["last_caught_up_timestamp"] > since_wall_s * 1000
+
+        what = f"controller {controller} to have caught up with the quorum"
+        wait_until(caught_up, within_s=within_s, what=what, every_s=0.2, detail=lambda: "; ".join(seen))
+
     def create_topic(
         self,
         name: str,
@@ -165,11 +191,9 @@ class Admin:
 
     def under_replicated(self) -> list[str]:
         """Returns every partition whose ISR is not whole, as sentences."""
-        answer = self._ask(lambda client: client.describe_topics())
-        parts = [(topic["name"], _partition(part)) for topic in answer for part in topic["partitions"]]
         return [
             f"{name}-{part.partition}: ISR {sorted(part.isr)} of {sorted(part.replicas)}"
-            for name, part in parts
+            for name, part in self._all_partitions()
             if set(part.isr) != set(part.replicas)
         ]
 
@@ -263,6 +287,52 @@ class Admin:
 
         wait_until(elected, within_s=within_s, what=f"broker {broker} to lead {topic}-{partition}", every_s=0.2)
 
+    def move_replicas(self, old: int, new: int, *, within_s: float = MOVED_WITHIN_S) -> dict[str, int]:
+        """Moves every replica of every topic from one broker to another (KIP-455); returns how many partitions of each
+        topic were moved, once all of them are in sync there and `old` holds none.
+
+        The leaders are where they were, or, of those that `old` led, wherever the controller put them.
+
+        Raises:
+            UnjudgeableError: the controller refused, or nobody answered.
+            WaitTimeout: they were not moved in time; with the partitions that are left.
+        """
+        moving: set[tuple[str, int]] = set()
+        left: list[str] = []
+
+        def moved() -> bool:
+            there = self._all_partitions()
+            moving.update((name, part.partition) for name, part in there if old in part.replicas)
+            behind = [
+                (name, part)
+                for name, part in there
+                if (name, part.partition) in moving and (old in part.replicas or new not in part.isr)
+            ]
+            left[:] = [f"{name}-{part.partition} on {list(part.replicas)}" for name, part in behind]
+            self._reassign(old, new, [(name, part) for name, part in behind if new not in part.replicas])
+            return not behind
+
+        what = f"every partition to be moved from broker {old} to {new}"
+        wait_until(moved, within_s=within_s, what=what, every_s=0.2, detail=lambda: ", ".join(left))
+        return dict(sorted(Counter(name for name, _ in moving).items()))
+
+    def _reassign(self, old: int, new: int, partitions: Sequence[tuple[str, PartitionState]]) -> None:
+        """Orders that `new` takes the place of `old` among the replicas of some partitions."""
+        from kafka.structs import TopicPartition
+
+        wanted = {
+            TopicPartition(name, part.partition): [new if replica == old else replica for replica in part.replicas]
+            for name, part in partitions
+        }
+
+        def order(client: Any) -> None:
+            for place, error in client.alter_partition_reassignments(wanted).items():
+                if error is not None:
+                    raise error(f"{place.topic}-{place.partition} to {wanted[place]}")
+
+        if wanted:
+            self._ordered(order)
+
     def restore_leaders(self, topic: str, *, within_s: float = 15.0) -> TopicState:
         """Returns a topic once its preferred replicas lead it: a broker fenced on a busy machine does not, afterwards.
 
@@ -282,6 +352,11 @@ class Admin:
 
         what = f"the preferred replicas of {topic} to lead it"
         return wait_until(restored, within_s=within_s, what=what, every_s=0.2)
+
+    def _all_partitions(self) -> list[tuple[str, PartitionState]]:
+        """Returns every partition of every topic, with the topic's name."""
+        answer = self._ask(lambda client: client.describe_topics())
+        return [(topic["name"], _partition(part)) for topic in answer for part in topic["partitions"]]
 
     def _elect_preferred(self, topic: str, partitions: list[int]) -> None:
         self._ordered(lambda client: client.elect_leaders(0, {topic: partitions}, raise_errors=False))

@@ -8,7 +8,7 @@ holds them.
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import NoReturn
 import psutil
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.cluster import REQUEST_LOG, SERVER_LOG, BrokerHandle, Lane, node_name
 from kafka_trial.cluster.detached import State, find, holder_of
 from kafka_trial.cluster.kafka_cut import remove_cuts
 from kafka_trial.cluster.toxiproxy import Toxiproxy
@@ -33,8 +33,8 @@ class AttachedBroker:
     def __init__(self, number: int, folder: Path) -> None:
         self.id = number
         self.folder = folder
-        self.request_log = folder / "requests.log"
-        self.server_log = folder / "server.log"
+        self.request_log = folder / REQUEST_LOG
+        self.server_log = folder / SERVER_LOG
         self.exit_code: int | None = None
         self.container_view: ContainerView | None = None
 
@@ -105,6 +105,9 @@ class AttachedCluster:
         self.observer_bootstrap = state.observer_bootstrap
         self.toxiproxy = Toxiproxy(state.toxiproxy_port)
         self.brokers = {number: AttachedBroker(number, self.folder / f"b{number}") for number in range(brokers)}
+        self.controllers: Mapping[int, BrokerHandle] = {}
+        self.request_logs = {number: one.request_log for number, one in self.brokers.items()}
+        self.server_logs = {node_name(number): one.server_log for number, one in self.brokers.items()}
         self.ruined: str | None = None
         self.lost: str | None = None  # its holder would know
         self.rebuilt_because: str | None = None
@@ -154,6 +157,18 @@ class AttachedCluster:
     def server_port(self, broker: int, lane: int) -> int:
         """The broker's own port behind a lane's proxy."""
         return self.wiring.server_port(broker, lane)
+
+    def observer_address(self, broker: int) -> tuple[str, int]:
+        """Where observers reach one broker."""
+        return self.host, self.wiring.observer_port(broker)
+
+    def join(self, broker: int, version: str) -> NoReturn:
+        """Refuses."""
+        raise UnjudgeableError(f"broker {broker} cannot join: cluster {self.state.name} belongs to another process")
+
+    def leave(self, broker: int) -> NoReturn:
+        """Refuses."""
+        raise UnjudgeableError(f"broker {broker} cannot leave: cluster {self.state.name} belongs to another process")
 
     def _locked(self, index: int, locks: ExitStack) -> bool:
         file = locks.enter_context((self.folder / f"lane{index}.lock").open("a"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.cluster import BrokerHandle, Lane
+from kafka_trial.cluster.cluster import REQUEST_LOG, BrokerHandle, Lane, node_in_words, node_name
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.containers.network import ContainerNetwork
@@ -26,6 +27,9 @@ class OwnBroker(BrokerHandle, Protocol):
         ...
 
 
+NO_NODES: Final[Mapping[int, OwnBroker]] = MappingProxyType({})
+
+
 class BootedCluster:
     """A running cluster, of whatever it is made; by `process_cluster` or `container_cluster`, which also end it."""
 
@@ -39,13 +43,17 @@ class BootedCluster:
         *,
         toxiproxy_died: Callable[[], str | None],
         container_network: ContainerNetwork | None = None,
+        controllers: Mapping[int, OwnBroker] = NO_NODES,
+        make_broker: Callable[[int, str], OwnBroker] | None = None,
     ) -> None:
-        """`toxiproxy_died` says how Toxiproxy ended, if it did."""
+        """`toxiproxy_died` says how Toxiproxy ended, if it did; `make_broker` makes a further broker of a version, with
+        an empty data folder."""
         self.name = name
         self.kafka_version = version
         self.folder = folder
         self.wiring = wiring
         self.brokers = brokers
+        self.controllers = controllers
         self.host = wiring.host
         self.container_network = container_network
         self.observer_bootstrap = wiring.observer_bootstrap()
@@ -57,6 +65,23 @@ class BootedCluster:
         self._free_lanes = list(range(wiring.lanes))
         self._lock = threading.Lock()
         self._toxiproxy_died = toxiproxy_died
+        self._make_broker = make_broker
+        self._gone: dict[int, OwnBroker] = {}
+
+    @property
+    def nodes(self) -> Mapping[int, OwnBroker]:
+        """The brokers that are there, and the controllers of their own."""
+        return {**self.brokers, **self.controllers}
+
+    @property
+    def request_logs(self) -> Mapping[int, Path]:
+        """The request log of each broker that is there, was there, or may come."""
+        return {broker: self.folder / node_name(broker) / REQUEST_LOG for broker in range(self.wiring.brokers)}
+
+    @property
+    def server_logs(self) -> Mapping[str, Path]:
+        """The log of each node that is there or was there, by its name."""
+        return {node_name(node.id): node.server_log for node in (*self.nodes.values(), *self._gone.values())}
 
     @property
     def lost(self) -> str | None:
@@ -71,6 +96,39 @@ class BootedCluster:
         """The broker's own port behind a lane's proxy."""
         return self.wiring.server_port(broker, lane)
 
+    def observer_address(self, broker: int) -> tuple[str, int]:
+        """Where observers reach one broker."""
+        return self.host, self.wiring.observer_port(broker)
+
+    def join(self, broker: int, version: str) -> OwnBroker:
+        """Starts a further broker of a version, with an empty data folder; returns before it serves.
+
+        Raises:
+            UnjudgeableError: no broker of that id may join here.
+        """
+        if self._make_broker is None or broker not in range(self.wiring.brokers):
+            raise UnjudgeableError(f"broker {broker} cannot join: {self.name} was booted without a place for it")
+        if broker in self.brokers or broker in self._gone:
+            raise UnjudgeableError(f"broker {broker} cannot join {self.name}: its id and its folder were used before")
+        made = self._make_broker(broker, version)
+        self.toxiproxy.populate(self.wiring.proxies(self.name, [broker]))
+        made.start()
+        self.brokers = {**self.brokers, broker: made}  # a new mapping: others walk over the old one
+        return made
+
+    def leave(self, broker: int) -> None:
+        """Lets go of a broker that has ended: nothing listens at its addresses any more.
+
+        Raises:
+            UnjudgeableError: it is not there, or still runs.
+        """
+        gone = self.brokers.get(broker)
+        if gone is None or gone.alive:
+            raise UnjudgeableError(f"broker {broker} cannot leave: it {'is not there' if gone is None else 'runs'}")
+        self._gone[broker] = gone
+        self.brokers = {number: one for number, one in self.brokers.items() if number != broker}
+        self.toxiproxy.remove(name for name, _, _ in self.wiring.proxies(self.name, [broker]))
+
     @contextmanager
     def lease_lanes(self, count: int) -> Iterator[list[Lane]]:
         """Lends `count` lanes; each is reset when it comes back."""
@@ -81,11 +139,14 @@ class BootedCluster:
                     f"{count} lanes are needed, {free} of {self.wiring.lanes} are free: fewer members or trials"
                 )
             indexes, self._free_lanes = self._free_lanes[:count], self._free_lanes[count:]
-        lanes = [self.wiring.lane(index, self.name) for index in indexes]
+        lanes = [self.wiring.lane(index, self.name, there=self._there) for index in indexes]
         try:
             yield lanes
         finally:
             self._take_back(lanes)
+
+    def _there(self) -> Collection[int]:
+        return self.brokers.keys()
 
     def _take_back(self, lanes: list[Lane]) -> None:
         try:
@@ -100,9 +161,9 @@ class BootedCluster:
         if self.lost:
             return [self.lost]
         dead = [
-            f"broker {broker.id} is not running (exit {broker.exit_code})"
-            for broker in self.brokers.values()
-            if not broker.alive
+            f"{node_in_words(node.id)} is not running (exit {node.exit_code})"
+            for node in self.nodes.values()
+            if not node.alive
         ]
         if dead:
             return dead
@@ -129,8 +190,8 @@ def boot(cluster: BootedCluster, *, within_s: float) -> None:
 
 
 def _boot(cluster: BootedCluster, within_s: float) -> None:
-    for broker in cluster.brokers.values():
-        broker.start()
+    for node in cluster.nodes.values():
+        node.start()
     try:
         wait_until(
             lambda: _answers(cluster.toxiproxy),
@@ -138,7 +199,7 @@ def _boot(cluster: BootedCluster, within_s: float) -> None:
             what="Toxiproxy to answer",
             alive=lambda: cluster.lost,
         )
-        cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
+        cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name, cluster.brokers))
         with Admin(cluster.observer_bootstrap, answer_within_s=1) as asking:
             wait_until(
                 lambda: asking.broker_ids() == set(cluster.brokers),
@@ -149,7 +210,7 @@ def _boot(cluster: BootedCluster, within_s: float) -> None:
         with Admin(cluster.observer_bootstrap) as admin:
             admin.create_offsets_topic(replication_factor=min(3, len(cluster.brokers)))
     except (UnjudgeableError, StartError) as error:
-        words = "; ".join(f"broker {broker.id}: {broker.last_words()}" for broker in cluster.brokers.values())
+        words = "; ".join(f"{node_in_words(node.id)}: {node.last_words()}" for node in cluster.nodes.values())
         raise StartError(f"Kafka {cluster.kafka_version} did not come up: {error}. Last words: {words}") from error
 
 
@@ -161,5 +222,5 @@ def _answers(toxiproxy: Toxiproxy) -> bool:
 
 
 def _dead_broker(cluster: BootedCluster) -> str | None:
-    dead = next((broker for broker in cluster.brokers.values() if not broker.alive), None)
-    return f"broker {dead.id} exited with {dead.exit_code}" if dead else None
+    dead = next((node for node in cluster.nodes.values() if not node.alive), None)
+    return f"{node_in_words(dead.id)} exited with {dead.exit_code}" if dead else None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from signal import SIGTERM
 
-from kafka_trial.cluster.cluster import BrokerHandle
+from kafka_trial.cluster.cluster import BrokerHandle, node_in_words
 
 AT_SIGTERM = 128 + SIGTERM  # the status of a Java that was asked to end
 TAIL_BYTES = 1 << 18
@@ -22,7 +22,7 @@ def ended_by_themselves(brokers: Iterable[BrokerHandle]) -> str | None:
     """
     ended = [one for one in brokers if not one.alive and one.exit_code is not None and one.exit_code >= 0]
     told = [
-        f"broker {one.id} ended by itself (exit {one.exit_code}){last_error(one.server_log)}"
+        f"{node_in_words(one.id)} ended by itself (exit {one.exit_code}){last_error(one.server_log)}"
         for one in ended
         if one.exit_code != AT_SIGTERM
     ]

@@ -7,25 +7,64 @@ disturbed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.process.control_groups import ContainerView
 
+T = TypeVar("T")
+REQUEST_LOG: Final = "requests.log"  # in the folder of each broker
+SERVER_LOG: Final = "server.log"
+FIRST_CONTROLLER: Final = 100  # controllers of their own have ids from here on, and brokers none
+
+
+def node_name(node: int) -> str:
+    """Returns the name of a node: `b0` of a broker, `c0` of the first controller of its own."""
+    return f"b{node}" if node < FIRST_CONTROLLER else f"c{node - FIRST_CONTROLLER}"
+
+
+def node_in_words(node: int) -> str:
+    """Returns what a node is, and its id."""
+    return f"{'broker' if node < FIRST_CONTROLLER else 'controller'} {node}"
+
+
+class OfThoseThere(Mapping[int, T]):
+    """What each broker has, of those that are there at the moment: who asks later may see others."""
+
+    def __init__(self, of_all: Mapping[int, T], there: Callable[[], Collection[int]]) -> None:
+        self._of_all = of_all
+        self._there = there
+
+    def __getitem__(self, broker: int) -> T:
+        if broker not in self._there():
+            raise KeyError(broker)
+        return self._of_all[broker]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._there()))
+
+    def __len__(self) -> int:
+        return len(self._there())
+
 
 @dataclass(frozen=True)
 class Lane:
-    """One client's private way to every broker: its bootstrap, and a proxy (by name) and port for each broker."""
+    """One client's private way to every broker that is there: a proxy (by name) and its port for each."""
 
     index: int
-    bootstrap: str
+    host: str
     proxies: Mapping[int, str]
     ports: Mapping[int, int]
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of the brokers that are there: what a client that starts now is told."""
+        return ",".join(f"{self.host}:{port}" for port in self.ports.values())
 
 
 class BrokerHandle(Protocol):
@@ -106,9 +145,30 @@ class Cluster(Protocol):
         ...
 
     @property
-    def observer_bootstrap(self) -> str: ...
+    def observer_bootstrap(self) -> str:
+        """Where observers ask: also at the addresses of brokers that may come, for those that are there may go."""
+        ...
+
     @property
-    def brokers(self) -> Mapping[int, BrokerHandle]: ...
+    def brokers(self) -> Mapping[int, BrokerHandle]:
+        """The brokers that are there; which they are changes where brokers are replaced."""
+        ...
+
+    @property
+    def controllers(self) -> Mapping[int, BrokerHandle]:
+        """The controllers that are no brokers, by their ids; none where brokers are controllers too."""
+        ...
+
+    @property
+    def request_logs(self) -> Mapping[int, Path]:
+        """The request log of each broker that is there, was there, or may come."""
+        ...
+
+    @property
+    def server_logs(self) -> Mapping[str, Path]:
+        """The log of each node that is there or was there, by its name."""
+        ...
+
     @property
     def toxiproxy(self) -> Toxiproxy: ...
     @property
@@ -144,4 +204,24 @@ class Cluster(Protocol):
 
     def server_port(self, broker: int, lane: int) -> int:
         """The broker's own port behind a lane's proxy."""
+        ...
+
+    def observer_address(self, broker: int) -> tuple[str, int]:
+        """Where observers reach one broker."""
+        ...
+
+    def join(self, broker: int, version: str) -> BrokerHandle:
+        """Starts a further broker of a version, with an empty data folder; returns before it serves.
+
+        Raises:
+            UnjudgeableError: no broker of that id may join here.
+        """
+        ...
+
+    def leave(self, broker: int) -> None:
+        """Lets go of a broker that has ended: nothing listens at its addresses any more.
+
+        Raises:
+            UnjudgeableError: it is not there, or still runs.
+        """
         ...

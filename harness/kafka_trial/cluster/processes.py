@@ -16,6 +16,7 @@ from signal import SIGCONT, SIGSTOP, SIGTERM
 
 from kafka_trial.cluster.archive import archive_place, fill_data_folder, formatted_template, train_archive
 from kafka_trial.cluster.booted import BootedCluster, boot
+from kafka_trial.cluster.cluster import REQUEST_LOG, SERVER_LOG, node_in_words, node_name
 from kafka_trial.cluster.java import base_archive_flags, find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.toxiproxy import toxiproxy_server
@@ -66,8 +67,8 @@ class Broker:
         """`prepare` writes what a version of Kafka starts with into `folder`, and returns the command."""
         self.id = number
         self.folder = folder
-        self.request_log = folder / "requests.log"
-        self.server_log = folder / "server.log"
+        self.request_log = folder / REQUEST_LOG
+        self.server_log = folder / SERVER_LOG
         self.version = version
         self._child_processes = child_processes
         self._prepare = prepare
@@ -93,7 +94,7 @@ class Broker:
             return
         with (self.folder / "console.log").open("ab") as console:
             self._child = self._child_processes.spawn(
-                f"broker {self.id}", self._command, cwd=self.folder, stdout=console, stderr=console
+                node_in_words(self.id), self._command, cwd=self.folder, stdout=console, stderr=console
             )
 
     def become(self, version: str) -> None:
@@ -126,7 +127,7 @@ class Broker:
 
     def _running(self) -> Child:
         if self._child is None:
-            raise UnjudgeableError(f"broker {self.id} was never started")
+            raise UnjudgeableError(f"{node_in_words(self.id)} was never started")
         return self._child
 
 
@@ -156,10 +157,14 @@ def process_cluster(
     train: Path | None = None,
     settings: Mapping[str, str] = NO_SETTINGS,
     heap_mib: int | None = None,
+    controllers: int = 0,
+    further: int = 0,
 ) -> Iterator[BootedCluster]:
     """Boots a cluster and ends it; `folder` holds data and logs (a temporary one by default, removed unless `keep`).
 
-    `settings` and `heap_mib` of all brokers go before those that a cluster has by itself.
+    `settings` and `heap_mib` of all brokers go before those that a cluster has by itself. With `controllers`, so many
+    nodes are controllers and nothing else, and brokers are brokers only: such can be replaced by `further` ones, whose
+    ids, ports and names are kept free from the beginning.
 
     With `train`, no class-data archive is used: broker 0 writes a new one there when it ends (`archive.py`).
 
@@ -173,23 +178,19 @@ def process_cluster(
         class_data_archive(version)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
-        ports = stack.enter_context(block_of_ports(Wiring.size(brokers, lanes)))
-        wiring = Wiring(ports, brokers, lanes)
+        ports = stack.enter_context(block_of_ports(Wiring.size(brokers + further, lanes, controllers)))
+        wiring = Wiring(ports, brokers + further, lanes, controllers=controllers)
         place = folder or Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
         child_processes = stack.enter_context(ChildProcesses(f"cluster {name}", belongings=[] if keep else [place]))
-        made = {
-            number: _broker(
-                number,
-                version,
-                place,
-                wiring,
-                child_processes,
-                settings=settings,
-                heap_mib=heap_mib,
-                train=train if number == 0 else None,
+
+        def make(node: int, version: str) -> Broker:
+            trains = train if node == 0 else None
+            return _node(
+                *(node, version, place, wiring, child_processes), settings=settings, heap_mib=heap_mib, train=trains
             )
-            for number in range(brokers)
-        }
+
+        made = {node: make(node, version) for node in range(brokers)}
+        voting = {node: make(node, version) for node in wiring.voters if node not in made} if controllers else {}
         with (place / "toxiproxy.log").open("ab") as log:
             command = [str(server), "-host", wiring.host, "-port", str(wiring.toxiproxy_port)]
             toxiproxy = child_processes.spawn("toxiproxy", command, stdout=log, stderr=log)
@@ -200,13 +201,15 @@ def process_cluster(
             wiring,
             made,
             toxiproxy_died=lambda: None if toxiproxy.alive else f"Toxiproxy exited with {toxiproxy.exit_code}",
+            controllers=voting,
+            make_broker=make if further else None,
         )
         boot(cluster, within_s=BOOT_WITHIN_S)
         yield cluster
 
 
-def _broker(
-    number: int,
+def _node(
+    node: int,
     version: str,
     place: Path,
     wiring: Wiring,
@@ -216,17 +219,20 @@ def _broker(
     heap_mib: int | None,
     train: Path | None,
 ) -> Broker:
-    folder = place / f"b{number}"
+    folder = place / node_name(node)
     data = folder / "data"
     data.mkdir(parents=True)
     scratch = folder / "tmp"  # native libraries are unpacked there; it goes with the folder
     scratch.mkdir()
-    _stamp_data(formatted_template(version), data, number)
-    (folder / "hosts").write_text(hosts_file(wiring.brokers))
+    template = formatted_template(version)
+    if node in wiring.voters:
+        fill_data_folder(template, data)  # with the records that the cluster's metadata begins with
+    _stamp_data(template, data, node)
+    (folder / "hosts").write_text(hosts_file(wiring.brokers, wiring.controllers))
 
     def prepare(version: str) -> list[str]:
         known = KNOWN[version]
-        (folder / "server.properties").write_text(server_properties(wiring, known, number, data, settings))
+        (folder / "server.properties").write_text(server_properties(wiring, known, node, data, settings))
         flag, text = logging_config(known, folder)
         (folder / "logging.xml").write_text(text)
         command = [str(find_java()), *JVM, *_heap_flags(heap_mib), *_archive_flags(version, train), flag]
@@ -234,7 +240,7 @@ def _broker(
         command += [f"-Dkafka.trial.cluster={place}", "-cp", class_path(version)]
         return [*command, "kafka.Kafka", str(folder / "server.properties")]
 
-    return Broker(number, folder, child_processes, prepare, version)
+    return Broker(node, folder, child_processes, prepare, version)
 
 
 def _heap_flags(heap_mib: int | None) -> list[str]:
@@ -248,10 +254,9 @@ def _archive_flags(version: str, train: Path | None) -> list[str]:
     return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
-def _stamp_data(template: Path, data: Path, number: int) -> None:
-    fill_data_folder(template, data)
+def _stamp_data(template: Path, data: Path, node: int) -> None:
     lines = (template / "meta.properties").read_text().splitlines()
-    own = {"node.id": str(number), "cluster.id": "a2Fma2EtdHJpYWwtMDAwMA", "directory.id": _directory_id()}
+    own = {"node.id": str(node), "cluster.id": "a2Fma2EtdHJpYWwtMDAwMA", "directory.id": _directory_id()}
     kept = [line for line in lines if not line.startswith("#") and line.partition("=")[0] not in own]
     (data / "meta.properties").write_text("\n".join([*kept, *(f"{key}={value}" for key, value in own.items())]) + "\n")
 

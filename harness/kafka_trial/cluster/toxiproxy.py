@@ -221,6 +221,11 @@ class Toxiproxy:
         missing = [one["name"] for one in wanted if one["name"] not in there]
         self._expect(not missing, f"proxies {missing} to be there after populate, they are not")
 
+    def remove(self, names: Iterable[str]) -> None:
+        """Takes the named proxies away, with their ports and connections."""
+        for name in names:
+            self._call("DELETE", f"/proxies/{name}")
+
     def proxies(self) -> dict[str, Proxy]:
         """Returns every proxy by name."""
         return {name: _proxy(body) for name, body in self._call("GET", "/proxies").items()}

@@ -14,13 +14,13 @@ import fcntl
 import os
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.cluster import FIRST_CONTROLLER, Lane, OfThoseThere, node_name
 from kafka_trial.cluster.versions import KafkaVersion
 from kafka_trial.errors import StartError
 
@@ -58,18 +58,21 @@ QUIET_LISTENERS = ("INTERNAL", "CONTROLLER", "OBSERVER")
 class Wiring:
     """Who listens where: a layout of one block of ports for `brokers` brokers with `lanes` lanes each.
 
-    `host` is the address at which clients find the proxies and observers the brokers.
+    `host` is the address at which clients find the proxies and observers the brokers. `brokers` are all that there may
+    ever be. `controllers`: how many nodes are controllers only; none: every broker is a controller too.
     """
 
     ports: range
     brokers: int
     lanes: int = LANES
     host: str = LOOPBACK
+    controllers: int = 0
 
     @staticmethod
-    def size(brokers: int, lanes: int = LANES) -> int:
-        """How many ports a cluster needs: Toxiproxy's API, pairs of brokers, and per broker 2 a lane and 3."""
-        return 1 + brokers * (brokers - 1) + brokers * (2 * lanes + 3)
+    def size(brokers: int, lanes: int = LANES, controllers: int = 0) -> int:
+        """How many ports a cluster needs: Toxiproxy's API, pairs of brokers, per broker 2 a lane and 3, and one for
+        each controller of its own."""
+        return 1 + brokers * (brokers - 1) + brokers * (2 * lanes + 3) + controllers
 
     @property
     def toxiproxy_port(self) -> int:
@@ -79,8 +82,15 @@ class Wiring:
         """The port reserved for the proxy through which broker `near` will reach broker `far`."""
         return self.ports[1 + near * (self.brokers - 1) + (far if far < near else far - 1)]
 
-    def controller_port(self, broker: int) -> int:
-        return self._of(broker, 0)
+    @property
+    def voters(self) -> range:
+        """The ids of the nodes that are controllers."""
+        return range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controllers) if self.controllers else range(self.brokers)
+
+    def controller_port(self, node: int) -> int:
+        if node >= FIRST_CONTROLLER:
+            return self.ports[self.size(self.brokers, self.lanes) + node - FIRST_CONTROLLER]
+        return self._of(node, 0)
 
     def internal_port(self, broker: int) -> int:
         return self._of(broker, 1)
@@ -99,17 +109,19 @@ class Wiring:
         own = (self.controller_port(broker), self.internal_port(broker), self.observer_port(broker))
         return frozenset([*own, *(self.server_port(broker, lane) for lane in range(self.lanes))])
 
-    def lane(self, index: int, cluster: str) -> Lane:
-        """Returns lane `index`: its bootstrap and its proxies' names, which carry the cluster's name."""
+    def lane(self, index: int, cluster: str, *, there: Callable[[], Collection[int]] | None = None) -> Lane:
+        """Returns lane `index`, whose proxies' names carry the cluster's name; `there`: which brokers are there, where
+        that changes."""
+        there = there or (lambda: range(self.brokers))
         ports = {broker: self.proxy_port(broker, index) for broker in range(self.brokers)}
         names = {broker: f"{cluster}-b{broker}-lane{index}" for broker in ports}
-        return Lane(index, ",".join(f"{self.host}:{port}" for port in ports.values()), names, ports)
+        return Lane(index, self.host, OfThoseThere(names, there), OfThoseThere(ports, there))
 
-    def proxies(self, cluster: str) -> list[tuple[str, int, int]]:
-        """Returns (name, listening port, upstream port) of every lane's proxies."""
+    def proxies(self, cluster: str, brokers: Collection[int] | None = None) -> list[tuple[str, int, int]]:
+        """Returns (name, listening port, upstream port) of every lane's proxies, of some brokers or all."""
         return [
             (self.lane(index, cluster).proxies[broker], self.proxy_port(broker, index), self.server_port(broker, index))
-            for broker in range(self.brokers)
+            for broker in (range(self.brokers) if brokers is None else sorted(brokers))
             for index in range(self.lanes)
         ]
 
@@ -122,31 +134,34 @@ class Wiring:
 
 
 def server_properties(
-    wiring: Wiring, version: KafkaVersion, broker: int, data: Path, settings: Mapping[str, str] = NO_SETTINGS
+    wiring: Wiring, version: KafkaVersion, node: int, data: Path, settings: Mapping[str, str] = NO_SETTINGS
 ) -> str:
-    """Returns a combined node's server.properties; `settings` go before the cluster's own."""
-    settings = {**server_settings(wiring, version, broker, data), **settings}
+    """Returns a node's server.properties; `settings` go before the cluster's own."""
+    settings = {**server_settings(wiring, version, node, data), **settings}
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-def server_settings(wiring: Wiring, version: KafkaVersion, broker: int, data: Path) -> Mapping[str, str]:
-    """Returns the settings of a combined node, by their names in server.properties."""
+def server_settings(wiring: Wiring, version: KafkaVersion, node: int, data: Path) -> Mapping[str, str]:
+    """Returns the settings of a node, by their names in server.properties: of one that is broker and controller, or of
+    a broker or controller only where controllers are nodes of their own."""
+    roles = {"broker": node < FIRST_CONTROLLER, "controller": node in wiring.voters}
     return {
-        "process.roles": "broker,controller",
-        "node.id": str(broker),
+        "process.roles": ",".join(role for role, has_it in roles.items() if has_it),
+        "node.id": str(node),
         "controller.quorum.voters": ",".join(
-            f"{node}@b{node}:{wiring.controller_port(node)}" for node in range(wiring.brokers)
+            f"{voter}@{node_name(voter)}:{wiring.controller_port(voter)}" for voter in wiring.voters
         ),
         "log.dirs": str(data),
-        **_listeners(wiring, version, broker),
+        **_listeners(wiring, version, node),
         **_timing(version),
         **_sizes(wiring.brokers),
     }
 
 
-def hosts_file(brokers: int) -> str:
-    """Returns the hosts file of a broker's JVM; names that are not in it do not resolve."""
-    return "127.0.0.1 localhost\n" + "".join(f"127.0.0.1 b{node}\n" for node in range(brokers))
+def hosts_file(brokers: int, controllers: int = 0) -> str:
+    """Returns the hosts file of a node's JVM; names that are not in it do not resolve."""
+    nodes = [*range(brokers), *range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)]
+    return "127.0.0.1 localhost\n" + "".join(f"127.0.0.1 {node_name(node)}\n" for node in nodes)
 
 
 def logging_config(version: KafkaVersion, folder: Path) -> tuple[str, str]:
@@ -156,25 +171,32 @@ def logging_config(version: KafkaVersion, folder: Path) -> tuple[str, str]:
     return f"-Dlog4j.configuration=file:{folder / 'logging.xml'}", _reload4j(folder)
 
 
-def _listeners(wiring: Wiring, version: KafkaVersion, broker: int) -> Mapping[str, str]:
-    lanes = range(wiring.lanes)
-    names = [f"LANE{lane}" for lane in lanes]
+def _listeners(wiring: Wiring, version: KafkaVersion, node: int) -> Mapping[str, str]:
+    bound, told = [], []
+    if node in wiring.voters:
+        bound.append(f"CONTROLLER://127.0.0.1:{wiring.controller_port(node)}")
+        if version.advertised_controllers:
+            told.append(f"CONTROLLER://{node_name(node)}:{wiring.controller_port(node)}")
+    if node < FIRST_CONTROLLER:
+        for_clients, told_clients = _client_listeners(wiring, node)
+        bound, told = [*bound, *for_clients], [*told, *told_clients]
+    names = ["CONTROLLER", "INTERNAL", "OBSERVER", *(f"LANE{lane}" for lane in range(wiring.lanes))]
+    return {
+        "listeners": ",".join(bound),
+        **({"advertised.listeners": ",".join(told)} if told else {}),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+        "controller.listener.names": "CONTROLLER",
+        **({"inter.broker.listener.name": "INTERNAL"} if node < FIRST_CONTROLLER else {}),
+    }
+
+
+def _client_listeners(wiring: Wiring, broker: int) -> tuple[list[str], list[str]]:
+    """Returns where a broker listens for brokers, observers and clients, and what it tells them of that."""
+    lanes, internal = range(wiring.lanes), wiring.internal_port(broker)
+    observer = f"OBSERVER://{wiring.host}:{wiring.observer_port(broker)}"
     bound = [f"LANE{lane}://127.0.0.1:{wiring.server_port(broker, lane)}" for lane in lanes]
     told = [f"LANE{lane}://{wiring.host}:{wiring.proxy_port(broker, lane)}" for lane in lanes]
-    observer = f"OBSERVER://{wiring.host}:{wiring.observer_port(broker)}"
-    internal, controller = wiring.internal_port(broker), wiring.controller_port(broker)
-    of_controller = [f"CONTROLLER://b{broker}:{controller}"] if version.advertised_controllers else []
-    return {
-        "listeners": ",".join(
-            [f"CONTROLLER://127.0.0.1:{controller}", f"INTERNAL://127.0.0.1:{internal}", observer, *bound]
-        ),
-        "advertised.listeners": ",".join([*of_controller, f"INTERNAL://b{broker}:{internal}", observer, *told]),
-        "listener.security.protocol.map": ",".join(
-            f"{name}:PLAINTEXT" for name in ["CONTROLLER", "INTERNAL", "OBSERVER", *names]
-        ),
-        "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "INTERNAL",
-    }
+    return [f"INTERNAL://127.0.0.1:{internal}", observer, *bound], [f"INTERNAL://b{broker}:{internal}", observer, *told]
 
 
 def _timing(version: KafkaVersion) -> Mapping[str, str]:

@@ -74,6 +74,7 @@ class ProcessMember:
         self.incarnation = incarnation
         self.lane = lane
         self.spec = spec
+        self.started_with = frozenset(lane.ports)
         self.assigned = False
         self.spoke = False  # it has printed a line that says that it is at work
         self.ownership_moved_s = time.monotonic()

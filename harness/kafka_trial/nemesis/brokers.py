@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kafka_trial.cluster.cluster import node_name
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence
@@ -102,15 +103,27 @@ def rolling_restart(injection: Injection) -> Iterator[Evidence]:
 
 @fault("version-roll", targets=("all",), scope="brokers", heals=True)
 def version_roll(injection: Injection, *, version: str = DEFAULT_VERSION, brokers: str = "") -> Iterator[Evidence]:
-    """Restarts brokers as another version of Kafka, on their own data: all, the controller last, or some in order."""
+    """Restarts nodes as another version of Kafka, on their own data: all, the controller last, or some in order."""
     find_version(version)
     before = injection.topic("before")
+    nodes = {**injection.context.cluster.brokers, **injection.context.cluster.controllers}
     last = [] if before.controller is None else [before.controller]
-    in_order = [*sorted(injection.context.cluster.brokers.keys() - {*last}), *last]
-    named = [int(name.removeprefix("b")) for name in brokers.split(",")] if brokers else in_order
+    in_order = [*sorted(nodes.keys() - {*last}), *last]
     injection.injected(acts_as="rolling-restart")
-    yield _turns(injection, named, before, version=version)
+    yield _turns(injection, nodes_named(brokers, nodes) if brokers else in_order, before, version=version)
     injection.context.cluster.ruin(f"its brokers became {version}")
+
+
+def nodes_named(names: str, nodes: Collection[int]) -> list[int]:
+    """Returns the ids of the nodes with some names, as in `b0,c1`.
+
+    Raises:
+        UnjudgeableError: one of them is not there.
+    """
+    by_name = {node_name(node): node for node in nodes}
+    if strange := [name for name in names.split(",") if name not in by_name]:
+        raise UnjudgeableError(f"there is no {', '.join(strange)}; there are {', '.join(sorted(by_name))}")
+    return [by_name[name] for name in names.split(",")]
 
 
 def isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -> bool:
@@ -133,19 +146,21 @@ def _turns(
     """Restarts brokers one after the other, each when the one before is in sync again; as another version, if named."""
     turns: list[Evidence] = []
     for broker in brokers:
-        turns.append(_turn(injection, injection.context.cluster.brokers[broker], before, version=version))
+        cluster = injection.context.cluster
+        node = cluster.brokers[broker] if broker in cluster.brokers else cluster.controllers[broker]
+        turns.append(_turn(injection, node, before, version=version))
         if not turns[-1].bit or injection.stop.is_set():
             break
     details = {"brokers": [dict(turn.details) for turn in turns]}
     if not turns[-1].bit:
         return Evidence(False, turns[-1].message, details)
     as_version = f" by such of Kafka {version}" if version else ""
-    return Evidence(True, f"{len(turns)} brokers were replaced one after the other{as_version}", details)
+    return Evidence(True, f"{len(turns)} processes were replaced one after the other{as_version}", details)
 
 
 def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, version: str | None = None) -> Evidence:
     was = injection.process_of("before", handle)
-    began_s = time.monotonic()
+    began_s, began_wall_s = time.monotonic(), time.time()
     try:
         handle.terminate()
         _topic_looks_until_exit(injection, handle)
@@ -157,7 +172,10 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
         _start_again(handle)
     if not ended.bit:
         return ended
-    whole = isr_whole_within(injection, handle.id, before)
+    if handle.id in injection.context.cluster.controllers:
+        whole = injection.context.caught_up_within(handle.id, since_wall_s=began_wall_s, within_s=BACK_WITHIN_S)
+    else:
+        whole = isr_whole_within(injection, handle.id, before)
     seen = evidence.replaced(was, injection.process_of("inside", handle))
     took = {"exit_s": round(exit_s, 3), "in_sync_s": round(time.monotonic() - began_s, 3)}
     became = {} if version is None else {"version": version}

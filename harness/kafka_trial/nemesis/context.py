@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
 from kafka_trial.kafka_protocol.broker_features import broker_features
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 CONSUMER_HEARTBEAT = "CONSUMER_GROUP_HEARTBEAT"
 JOINS = ("JOIN_GROUP", CONSUMER_HEARTBEAT)
+JOINS_WITHIN_S = 60.0
 WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
 
 
@@ -74,13 +76,14 @@ class FaultContext:
 
     def topic_snapshot(self, *, without: int | None = None) -> TopicSnapshot:
         """Asks every broker but `without` who leads and who coordinates; what nobody answers stays unknown."""
-        addresses = [address for broker, address in self._addresses().items() if broker != without]
-        return ask(addresses, self.topic, self.group_name)
+        asked = [broker for broker in sorted(self.cluster.brokers) if broker != without]
+        return ask([self.cluster.observer_address(broker) for broker in asked], self.topic, self.group_name)
 
     def feature_snapshot(self, feature: str) -> FeatureSnapshot:
         """Asks every broker for itself which level of a feature is finalised."""
         answers = []
-        for broker, address in self._addresses().items():
+        for broker in sorted(self.cluster.brokers):
+            address = self.cluster.observer_address(broker)
             with suppress(NoAnswerError), closing(Connection(address)) as connection:
                 told = broker_features(connection)
                 answers.append(FeatureAnswer(broker, told.finalized.get(feature, 0), told.epoch))
@@ -95,15 +98,29 @@ class FaultContext:
         with closing(Brokers(self.cluster.observer_bootstrap)) as brokers:
             return brokers.anyone(lambda at: update_features(at, [update]))
 
-    def _addresses(self) -> dict[int, tuple[str, int]]:
-        """Returns where each broker answers observers."""
-        texts = self.cluster.observer_bootstrap.split(",")
-        return {broker: _address(text) for broker, text in zip(sorted(self.cluster.brokers), texts, strict=True)}
-
     def move_leader(self, partition: int, broker: int) -> None:
         """Makes `broker` the leader of a partition of the topic."""
         with self._admin_turn:
             self.admin.move_leader(self.topic, partition, broker)
+
+    def move_replicas(self, old: int, new: int) -> dict[str, int]:
+        """Moves all that a broker holds to another, and has the preferred replicas lead; returns how many partitions of
+        each topic were moved."""
+        with self._admin_turn:
+            self.admin.await_brokers([new], within_s=JOINS_WITHIN_S)
+            moved = self.admin.move_replicas(old, new)
+            for topic in moved:
+                self.admin.restore_leaders(topic)
+        return moved
+
+    def caught_up_within(self, controller: int, *, since_wall_s: float, within_s: float) -> bool:
+        """Waits until a controller has caught up with the quorum since an instant; False where that takes too long."""
+        try:
+            with self._admin_turn:
+                self.admin.await_caught_up(controller, since_wall_s=since_wall_s, within_s=within_s)
+        except WaitTimeout:
+            return False
+        return True
 
     def log_snapshot(self) -> LogSnapshot:
         """Asks the leaders where the logs of the topic start and end."""
@@ -183,11 +200,6 @@ class RequestLog:
     def _new_requests(self, lanes: Collection[int]) -> Iterator[Event]:
         events = (event for event in self._follower.new_events() if event.kind == "request")
         return (event for event in events if event.details.get("lane") in lanes)
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
 
 
 ANSWER_WITHIN_S = 0.7

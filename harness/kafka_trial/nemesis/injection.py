@@ -144,7 +144,7 @@ class Injection:
         self.links_before: LinkSnapshot | None = None
         self.links_after: LinkSnapshot | None = None
         self.lane_after: LaneSeen | None = None
-        self._log_bytes = {number: _size(handle.request_log) for number, handle in context.cluster.brokers.items()}
+        self._log_bytes = {number: _size(log) for number, log in context.cluster.request_logs.items()}
         self._requests = context.request_log()
         self._injected = False
         self._injecting = False
@@ -300,9 +300,10 @@ class Injection:
     def _group_requests(self, member: str) -> Iterator[GroupRequest]:
         """All that a member has asked about its group since shortly before the injection, of whichever broker."""
         lane = member_named(self.context, member).lane.index
-        for number, handle in self.context.cluster.brokers.items():
+        for number, log in self.context.cluster.request_logs.items():
             from_byte = self._log_bytes.get(number, 0) - LOG_BEFORE_BYTES
-            yield from group_requests(handle.request_log, lane=lane, group=self.context.group_name, from_byte=from_byte)
+            if log.exists():  # a broker that may come has none yet
+                yield from group_requests(log, lane=lane, group=self.context.group_name, from_byte=from_byte)
 
     def commits_since(self) -> int:
         """O: how many commits of the group took effect since the last call (the first: since the injection began)."""
@@ -329,7 +330,7 @@ class Injection:
     def answered_ns(self, cut: CutRequest) -> list[int]:
         """When the request that was cut was answered, by its broker's own log, on CLOCK_MONOTONIC; empty: not yet."""
         return when_answered(
-            self.context.cluster.brokers[cut.broker].request_log,
+            self.context.cluster.request_logs[cut.broker],
             lane=self.member().lane.index,
             api=cut.api,
             correlation_id=cut.correlation_id,

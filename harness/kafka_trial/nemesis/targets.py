@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kafka_trial.cluster.cluster import node_name
 from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout, unknown_name
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.samples import TopicSnapshot
@@ -121,6 +122,10 @@ def _members_target(
 def _broker_target(
     context: FaultContext, role: str, snapshot: TopicSnapshot, broker: int, partition: int | None
 ) -> Target:
+    if broker in context.cluster.controllers:
+        raise UnjudgeableError(
+            f"the {role} is {node_name(broker)}, a controller of its own: clients have no connections to it"
+        )
     members = context.members()
     lanes = [member.lane for member in members] + ([context.workload_lane] if context.workload_lane else [])
     return Target(

@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.broker_ends import ended_by_themselves
-from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.cluster import BrokerHandle, Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.cluster.proxy_log import ProxyLog
 from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
@@ -282,9 +282,9 @@ class TrialEnvironment:
         """Makes sure that no toxic, no closed proxy and no dead broker or member is left."""
         names = [name for lane in self.lanes for name in lane.proxies.values()]
         self.cluster.toxiproxy.reset(names)
-        for broker in self.cluster.brokers.values():
-            if not broker.alive:
-                broker.start()
+        for node in self._nodes():
+            if not node.alive:
+                node.start()
         wait_until(
             lambda: not self._replicas_missing(),
             within_s=60,
@@ -401,7 +401,7 @@ class TrialEnvironment:
         """Says what ended the trial: that the cluster is gone, or brokers are, rather than what it did not answer."""
         with suppress(WaitTimeout):
             lost = wait_until(
-                lambda: self.cluster.lost or ended_by_themselves(self.cluster.brokers.values()),
+                lambda: self.cluster.lost or ended_by_themselves(self._nodes()),
                 within_s=LOST_WITHIN_S,
                 what="the end of the cluster",
             )
@@ -527,6 +527,10 @@ class TrialEnvironment:
     def _hold_at(self, due_s: float, thread_group: ThreadGroup) -> None:
         if not pause(due_s - time.monotonic(), stop=thread_group.stop):
             self.producer.hold()
+
+    def _nodes(self) -> list[BrokerHandle]:
+        """Returns the brokers that are there, and the controllers of their own."""
+        return [*self.cluster.brokers.values(), *self.cluster.controllers.values()]
 
     def _replicas_missing(self) -> list[str]:
         try:

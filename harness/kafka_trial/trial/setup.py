@@ -411,15 +411,19 @@ KEPT_BYTES_MAX = 5_000_000
 @contextmanager
 def cluster_logs_kept(cluster: Cluster, logs: Path) -> Iterator[None]:
     """Copies what each log of the cluster grew by while the body ran into `logs`; of much, the end."""
-    places = {f"b{broker.id}-server.log": broker.server_log for broker in cluster.brokers.values()}
-    places["toxiproxy.log"] = cluster.folder / "toxiproxy.log"
-    begins = {name: _size(path) for name, path in places.items()}
+    begins = {name: _size(path) for name, path in _logs_of(cluster).items()}
     try:
         yield
     finally:
-        for name, path in places.items():
+        for name, path in _logs_of(cluster).items():  # brokers may have come meanwhile
             with suppress(OSError):  # a log that cannot be kept spoils no trial
-                (logs / name).write_bytes(_grown(path, begins[name]))
+                (logs / name).write_bytes(_grown(path, begins.get(name, 0)))
+
+
+def _logs_of(cluster: Cluster) -> dict[str, Path]:
+    """Returns where the logs of a cluster are, by the names that they get in a run folder."""
+    logs = {f"{name}-server.log": log for name, log in cluster.server_logs.items()}
+    return logs | {"toxiproxy.log": cluster.folder / "toxiproxy.log"}
 
 
 def _grown(path: Path, begin: int) -> bytes:

@@ -72,7 +72,7 @@ def cluster_state_of(cluster: BootedCluster, written: Mapping[str, tuple[str, Po
     min_insync: dict[str, int] = {}
     broker_min_insync: dict[int, int] = {}
     for broker in sorted(cluster.brokers):
-        with closing(Connection((cluster.host, cluster.wiring.observer_port(broker)))) as connection:
+        with closing(Connection(cluster.observer_address(broker))) as connection:
             features[broker] = broker_features(connection)
             broker_min_insync[broker] = int(broker_configs(connection, broker, [MIN_INSYNC])[MIN_INSYNC] or 0)
             for topic, _ in written.values():

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.cluster import Cluster, Lane, node_name
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.store import RunFolder
@@ -171,7 +171,7 @@ def start_witnesses(
         StartError: a process cannot be started.
     """
     history, bootstrap = ["--history", str(folder.history)], ["--bootstrap", cluster.observer_bootstrap]
-    logs = [f"--log=b{number}={broker.request_log}" for number, broker in sorted(cluster.brokers.items())]
+    logs = [f"--log={node_name(number)}={log}" for number, log in sorted(cluster.request_logs.items())]
     leased = ",".join(str(lane.index) for lane in lanes)
     topics = [f"--topic={name}" for name in (topic, *([sink.topic] if isinstance(sink, SinkTopicRead) else []))]
     commands = {
