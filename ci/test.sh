@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
-# tests one after the other, then what needs Spark and no cluster; beside them what needs neither, then the sampled
-# trials. What is live leaves half of the machine idle: that goes to what computes for long. DURATIONS=FILE keeps what
+# tests one after the other, the sampled trials last, then what needs Spark and no cluster; beside them what needs
+# neither. What is live leaves half of the machine idle: that goes to what computes for long. DURATIONS=FILE keeps what
 # each test took.
 set -u
 cd "$(dirname "$0")/.."
@@ -9,6 +9,8 @@ readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
+# What has what all others leave of the processor, brokers and members too: a session of its own.
+readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
 log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
 # Of a whole tier on two cores, in seconds; a machine that has archives to train first (Kafka's two and Spark's) has more.
@@ -33,42 +35,30 @@ worse() { # of two exit statuses; a part of which nothing was selected says noth
   fi
 }
 
-in_turn() { # parts one after the other: RUN PART PART ARGUMENTS…
-  local said=$NOTHING_SELECTED run=$1 parts=("$2" "$3")
-  shift 3
-  for marked in "${parts[@]}"; do
-    "$run" "${PYTEST[@]}" -m "$marked" "$@"
-    said=$(worse "$said" $?)
-  done
-  return "$said"
-}
-
 killable() { # a command that ends with this shell
   "$@" &
   part=$!
   wait "$part"
 }
 
-aside() {
-  trap '' INT # what it waits for ends with the shell that began it
-  trap 'kill "$part" 2>/dev/null; exit 143' TERM
-  in_turn killable "not cluster and not spark and not computes" sample -p no:cacheprovider "$@" >"$log" 2>&1
-}
-
-yielding() { # a command that has what all others leave of the processor, brokers and members too: a session of its own
+aside() { # a command whose output goes into a file; what waits for it ends with the shell that began it
+  local into=$1
+  shift
   trap '' INT
   trap 'kill "$part" 2>/dev/null; exit 143' TERM
-  killable setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh "$@" >"$computed" 2>&1
+  killable "$@" >"$into" 2>&1
 }
 
 share -10
-aside "$@" &
+aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not computes" -p no:cacheprovider "$@" &
 beside=$!
-yielding "${PYTEST[@]}" -m computes -p no:cacheprovider "$@" &
+aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m computes -p no:cacheprovider "$@" &
 computing=$!
 trap 'exit 130' INT
-in_turn command "cluster and not sample" "spark and not cluster" "$@"
+"${PYTEST[@]}" -m cluster "$@"
 said=$?
+"${PYTEST[@]}" -m "spark and not cluster" "$@"
+said=$(worse "$said" $?)
 for behind in "$computing" "$beside"; do
   wait "$behind"
   said=$(worse "$said" $?)

@@ -40,7 +40,7 @@ hypothesis.settings.load_profile("beside trials")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the items: the sampled trials last, when nothing else needs the machine and several run at once."""
+    """Orders the items: the sampled trials last, of which several run at once."""
     items.sort(key=turn)
 
 
