@@ -1,0 +1,190 @@
+"""The last stage of an upgrade that changes anything: the offsets log compacted, and every coordinator loaded again.
+
+`CompactedGroups` is what a play does with it: groups of all kinds are made and the log is compacted before every broker
+restarts; afterwards each group is asked for, the trials' own and the others. One that its coordinator does not serve,
+or with another position than it has committed, is the cluster's loss.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kafka_trial.cluster.booted import BootedCluster
+from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
+from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.group_membership import committed
+from kafka_trial.kafka_protocol.group_requests import GroupState, coordinator, group_state
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
+from kafka_trial.process.waiting import wait_until
+from kafka_trial.upgrade.cluster_state import CLUSTER, Loss, Positions
+from kafka_trial.upgrade.compaction import Compaction, compact
+from kafka_trial.upgrade.side_groups import CLIENT_ID, SideGroup, make_side_groups, offsets_log
+
+LOADED_WITHIN_S: Final = 30.0
+Committed = Mapping[tuple[str, int], int]  # by topic and partition
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a group's coordinator answers: its positions and state, or the refusal and, of its log, why."""
+
+    broker: int
+    positions: Committed
+    state: GroupState | None = None
+    refusal: str = ""
+    log_line: str = ""
+
+
+class CompactedGroups:
+    """Groups of all kinds beside those on trial, in an offsets log that was compacted under them."""
+
+    def __init__(self, cluster: BootedCluster, groups: Sequence[str], *, seed: int) -> None:
+        """Makes the side groups where `groups`, those on trial, lie in the offsets log, and compacts it there.
+
+        Raises:
+            UnjudgeableError: a group could not be made, or the log was not compacted in time.
+        """
+        self._cluster = cluster
+        partitions = sorted({group_partition(name, partitions=OFFSETS_PARTITIONS) for name in groups})
+        self.side_groups = make_side_groups(cluster, partitions, of=OFFSETS_PARTITIONS, seed=seed)
+        self.compaction: Compaction = compact(cluster, partitions, seed=seed)
+
+    def losses(self, written: Mapping[str, tuple[str, Positions]]) -> list[Loss]:
+        """Returns what was lost since: of the groups on trial (`written`: by group its topic, and the positions that
+        its offsets log holds), then of the side groups. To be asked when every broker serves again after its restart.
+
+        Raises:
+            UnjudgeableError: a coordinator gives no answer at all.
+        """
+        on_trial = {
+            name: {(topic, partition): position for partition, position in positions.items()}
+            for name, (topic, positions) in written.items()
+        }
+        answers = ask_groups(self._cluster, [*on_trial, *(group.name for group in self.side_groups)])
+        return [
+            *(loss for name, positions in on_trial.items() for loss in of_trial(name, positions, answers[name])),
+            *(loss for group in self.side_groups for loss in of_side_group(group, answers[group.name])),
+        ]
+
+
+def ask_groups(
+    cluster: BootedCluster, groups: Sequence[str], *, within_s: float = LOADED_WITHIN_S
+) -> dict[str, Answer]:
+    """Returns what the coordinator of each group answers; a refusal, where it has not served the group in time.
+
+    Raises:
+        UnjudgeableError: a coordinator gives no answer at all.
+    """
+    answers: dict[str, Answer] = {}
+    silent: dict[str, str] = {}
+    with Brokers(cluster.observer_bootstrap, client_id=CLIENT_ID) as brokers:
+
+        def all_served() -> bool:
+            with suppress(NoAnswerError):
+                offsets_log(brokers)  # a broker that was just restarted may have been missing
+            for name in groups:
+                if name not in answers or answers[name].refusal:
+                    try:
+                        answers[name] = _asked(brokers, name)
+                        silent.pop(name, None)
+                    except NoAnswerError as error:
+                        silent[name] = str(error)
+            return not silent and not any(answer.refusal for answer in answers.values())
+
+        try:
+            wait_until(all_served, within_s=within_s, what="every group to be loaded", every_s=0.5)
+        except WaitTimeout as error:
+            if silent:
+                raise UnjudgeableError(
+                    "; ".join(f"no coordinator of {name} answers: {why}" for name, why in silent.items())
+                ) from error
+    return {name: _with_log_line(cluster, name, answer) for name, answer in answers.items()}
+
+
+def _asked(brokers: Brokers, name: str) -> Answer:
+    """Returns what a group's coordinator answers, be it a refusal.
+
+    Raises:
+        NoAnswerError: it gives no answer at all, or nobody says who it is.
+    """
+    broker = brokers.anyone(lambda anyone: coordinator(anyone, name))
+
+    def answered(at: Connection) -> tuple[Committed, GroupState]:
+        return committed(at, name), group_state(at, name)
+
+    try:
+        positions, state = brokers.broker(broker, answered)
+    except NoAnswerError as error:
+        if error.code is None:
+            raise
+        return Answer(broker, {}, refusal=str(error))
+    return Answer(broker, positions, state)
+
+
+def _with_log_line(cluster: BootedCluster, name: str, answer: Answer) -> Answer:
+    if not answer.refusal:
+        return answer
+    log: Path = cluster.brokers[answer.broker].server_log
+    text = log.read_text(errors="replace") if log.exists() else ""
+    partition = group_partition(name, partitions=OFFSETS_PARTITIONS)
+    return Answer(answer.broker, {}, refusal=answer.refusal, log_line=why_not_loaded(text, partition) or "")
+
+
+def why_not_loaded(server_log: str, partition: int) -> str | None:
+    """Returns the last line of a broker's log that says why it could not load a partition of the offsets log."""
+    place = re.compile(rf"\b(ERROR|WARN)\b.*\bload.*{re.escape(OFFSETS_TOPIC)}-{partition}(?!\d)")
+    return next((line for line in reversed(server_log.splitlines()) if place.search(line)), None)
+
+
+def of_trial(name: str, written: Committed, answer: Answer) -> Iterator[Loss]:
+    """Yields what a group on trial has lost: its coordinator, or a position below the one that was written."""
+    if answer.refusal:
+        yield _not_loaded(name, answer)
+        return
+    for (topic, partition), position in sorted(written.items()):
+        answered = answer.positions.get((topic, partition))
+        if answered is None or answered < position:
+            yield _gone(name, f"{topic}-{partition}", position, answered)
+
+
+def of_side_group(group: SideGroup, answer: Answer) -> Iterator[Loss]:
+    """Yields what a side group has lost: its coordinator, its position, its state or its kind; nothing moved it."""
+    called = f"{group.name} ({group.kind})"
+    if answer.refusal:
+        yield _not_loaded(called, answer)
+        return
+    for topic, partition in sorted({*group.committed, *answer.positions}):
+        position = group.committed.get((topic, partition))
+        answered = answer.positions.get((topic, partition))
+        if position is None:
+            yield Loss(CLUSTER, f"the group {called} has a committed offset again on {topic}-{partition}: {answered}")
+        elif answered != position:
+            yield _gone(called, f"{topic}-{partition}", position, answered)
+    if answer.state is not None and not group.is_in(answer.state):
+        was = f"Empty, {group.protocol}" if group.protocol else "Dead"
+        now = f"{answer.state.state}, {answer.state.protocol}"
+        yield Loss(CLUSTER, f"the group {called} was {was}, and its coordinator loaded it as {now}")
+
+
+def _not_loaded(called: str, answer: Answer) -> Loss:
+    name = called.partition(" ")[0]
+    place = f"{OFFSETS_TOPIC}-{group_partition(name, partitions=OFFSETS_PARTITIONS)}"
+    why = f"server.log: {answer.log_line}" if answer.log_line else "its server.log does not say why"
+    return Loss(
+        CLUSTER,
+        f"the group {called} is not served: broker {answer.broker} cannot load {place} ({answer.refusal}); {why}",
+    )
+
+
+def _gone(called: str, place: str, position: int, answered: int | None) -> Loss:
+    return Loss(
+        CLUSTER,
+        f"the committed offset of {called} on {place} is gone: the offsets log had {position}, its coordinator "
+        f"loaded {'none' if answered is None else answered}",
+    )
