@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +32,8 @@ Committed = Mapping[tuple[str, int], int]  # by topic and partition
 
 @dataclass(frozen=True)
 class Answer:
-    """What a group's coordinator answers: its positions and state, or the refusal and, of its log, why."""
+    """What a group's coordinator answers: its positions and state, or its refusal; and why it could not load the
+    partition of the group, where its log says so."""
 
     broker: int
     positions: Committed
@@ -51,11 +52,12 @@ class CompactedGroups:
             UnjudgeableError: a group could not be made, or the log was not compacted in time.
         """
         self._cluster = cluster
-        partitions = sorted({group_partition(name, partitions=OFFSETS_PARTITIONS) for name in groups})
+        partitions = sorted({group_partition(name, partitions=OFFSETS_PARTITIONS) for name in groups}) or [0]
         self.side_groups = make_side_groups(cluster, partitions, of=OFFSETS_PARTITIONS, seed=seed)
         self.compaction: Compaction = compact(cluster, partitions, seed=seed)
+        self._log_sizes = {broker: _size(one.server_log) for broker, one in cluster.brokers.items()}
 
-    def losses(self, written: Mapping[str, tuple[str, Positions]]) -> list[Loss]:
+    def losses(self, written: Mapping[str, tuple[str, Positions]], *, within_s: float = LOADED_WITHIN_S) -> list[Loss]:
         """Returns what was lost since: of the groups on trial (`written`: by group its topic, and the positions that
         its offsets log holds), then of the side groups. To be asked when every broker serves again after its restart.
 
@@ -66,24 +68,17 @@ class CompactedGroups:
             name: {(topic, partition): position for partition, position in positions.items()}
             for name, (topic, positions) in written.items()
         }
-        answers = ask_groups(self._cluster, [*on_trial, *(group.name for group in self.side_groups)])
+        names = [*on_trial, *(group.name for group in self.side_groups)]
+        answers = {name: self._with_log_line(name, one) for name, one in self._ask(names, within_s).items()}
         return [
             *(loss for name, positions in on_trial.items() for loss in of_trial(name, positions, answers[name])),
             *(loss for group in self.side_groups for loss in of_side_group(group, answers[group.name])),
         ]
 
-
-def ask_groups(
-    cluster: BootedCluster, groups: Sequence[str], *, within_s: float = LOADED_WITHIN_S
-) -> dict[str, Answer]:
-    """Returns what the coordinator of each group answers; a refusal, where it has not served the group in time.
-
-    Raises:
-        UnjudgeableError: a coordinator gives no answer at all.
-    """
-    answers: dict[str, Answer] = {}
-    silent: dict[str, str] = {}
-    with Brokers(cluster.observer_bootstrap, client_id=CLIENT_ID) as brokers:
+    def _ask(self, groups: Sequence[str], within_s: float) -> Mapping[str, Answer]:
+        """Returns what the coordinator of each group answers; a refusal, where it has not served it in time."""
+        answers: dict[str, Answer] = {}
+        silent: dict[str, str] = {}
 
         def all_served() -> bool:
             with suppress(NoAnswerError):
@@ -97,14 +92,21 @@ def ask_groups(
                         silent[name] = str(error)
             return not silent and not any(answer.refusal for answer in answers.values())
 
-        try:
+        with Brokers(self._cluster.observer_bootstrap, client_id=CLIENT_ID) as brokers, suppress(WaitTimeout):
             wait_until(all_served, within_s=within_s, what="every group to be loaded", every_s=0.5)
-        except WaitTimeout as error:
-            if silent:
-                raise UnjudgeableError(
-                    "; ".join(f"no coordinator of {name} answers: {why}" for name, why in silent.items())
-                ) from error
-    return {name: _with_log_line(cluster, name, answer) for name, answer in answers.items()}
+        if silent:
+            told = "; ".join(f"no coordinator of {name} answers: {why}" for name, why in silent.items())
+            raise UnjudgeableError(told)
+        return answers
+
+    def _with_log_line(self, name: str, answer: Answer) -> Answer:
+        log = self._cluster.brokers[answer.broker].server_log
+        if not log.exists():
+            return answer
+        with log.open("rb") as file:
+            file.seek(self._log_sizes[answer.broker])
+            text = file.read().decode(errors="replace")
+        return replace(answer, log_line=why_not_loaded(text, _log_partition(name)) or "")
 
 
 def _asked(brokers: Brokers, name: str) -> Answer:
@@ -127,15 +129,6 @@ def _asked(brokers: Brokers, name: str) -> Answer:
     return Answer(broker, positions, state)
 
 
-def _with_log_line(cluster: BootedCluster, name: str, answer: Answer) -> Answer:
-    if not answer.refusal:
-        return answer
-    log: Path = cluster.brokers[answer.broker].server_log
-    text = log.read_text(errors="replace") if log.exists() else ""
-    partition = group_partition(name, partitions=OFFSETS_PARTITIONS)
-    return Answer(answer.broker, {}, refusal=answer.refusal, log_line=why_not_loaded(text, partition) or "")
-
-
 def why_not_loaded(server_log: str, partition: int) -> str | None:
     """Returns the last line of a broker's log that says why it could not load a partition of the offsets log."""
     place = re.compile(rf"\b(ERROR|WARN)\b.*\bload.*{re.escape(OFFSETS_TOPIC)}-{partition}(?!\d)")
@@ -150,7 +143,7 @@ def of_trial(name: str, written: Committed, answer: Answer) -> Iterator[Loss]:
     for (topic, partition), position in sorted(written.items()):
         answered = answer.positions.get((topic, partition))
         if answered is None or answered < position:
-            yield _gone(name, f"{topic}-{partition}", position, answered)
+            yield _loss(_gone(name, f"{topic}-{partition}", position, answered), answer)
 
 
 def of_side_group(group: SideGroup, answer: Answer) -> Iterator[Loss]:
@@ -163,28 +156,37 @@ def of_side_group(group: SideGroup, answer: Answer) -> Iterator[Loss]:
         position = group.committed.get((topic, partition))
         answered = answer.positions.get((topic, partition))
         if position is None:
-            yield Loss(CLUSTER, f"the group {called} has a committed offset again on {topic}-{partition}: {answered}")
+            sentence = f"the group {called} has a committed offset on {topic}-{partition} again: {answered}"
+            yield _loss(sentence, answer)
         elif answered != position:
-            yield _gone(called, f"{topic}-{partition}", position, answered)
+            yield _loss(_gone(called, f"{topic}-{partition}", position, answered), answer)
     if answer.state is not None and not group.is_in(answer.state):
         was = f"Empty, {group.protocol}" if group.protocol else "Dead"
         now = f"{answer.state.state}, {answer.state.protocol}"
-        yield Loss(CLUSTER, f"the group {called} was {was}, and its coordinator loaded it as {now}")
+        yield _loss(f"the group {called} was {was}, and its coordinator loaded it as {now}", answer)
 
 
 def _not_loaded(called: str, answer: Answer) -> Loss:
-    name = called.partition(" ")[0]
-    place = f"{OFFSETS_TOPIC}-{group_partition(name, partitions=OFFSETS_PARTITIONS)}"
-    why = f"server.log: {answer.log_line}" if answer.log_line else "its server.log does not say why"
-    return Loss(
-        CLUSTER,
-        f"the group {called} is not served: broker {answer.broker} cannot load {place} ({answer.refusal}); {why}",
-    )
+    place = f"{OFFSETS_TOPIC}-{_log_partition(called.partition(' ')[0])}"
+    sentence = f"the group {called} is not served: broker {answer.broker} did not load {place} ({answer.refusal})"
+    return _loss(sentence, answer)
 
 
-def _gone(called: str, place: str, position: int, answered: int | None) -> Loss:
-    return Loss(
-        CLUSTER,
+def _gone(called: str, place: str, position: int, answered: int | None) -> str:
+    return (
         f"the committed offset of {called} on {place} is gone: the offsets log had {position}, its coordinator "
-        f"loaded {'none' if answered is None else answered}",
+        f"loaded {'none' if answered is None else answered}"
     )
+
+
+def _loss(sentence: str, answer: Answer) -> Loss:
+    why = f"its server.log: {answer.log_line}" if answer.log_line else "its server.log does not say why"
+    return Loss(CLUSTER, f"{sentence}; {why}")
+
+
+def _log_partition(group: str) -> int:
+    return group_partition(group, partitions=OFFSETS_PARTITIONS)
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
