@@ -14,7 +14,7 @@ from typing import Final
 
 from kafka_trial.kafka_protocol.cluster_queries import compact, compact_count, plain, refuse
 from kafka_trial.kafka_protocol.connection import Connection
-from kafka_trial.kafka_protocol.primitives import Reader
+from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
 
 PROTOCOL_TYPE: Final = "consumer"
 ASSIGNOR: Final = "range"
@@ -97,6 +97,28 @@ def leave_consumer(connection: Connection, group: str, member: Membership) -> No
     _heartbeat(connection, group, Membership(member.member_id, _TO_LEAVE), None)
 
 
+def join_streams(connection: Connection, group: str, topic: str, *, member_id: str) -> Membership:
+    """Joins a group as a new member of the streams protocol, to read one topic (KIP-1071: StreamsGroupHeartbeat v0).
+
+    Raises:
+        NoAnswerError: no answer, or a refusal.
+    """
+    one, none = compact_count(1), compact_count(0)
+    topology = struct.pack(">bi", 1, 0) + one + compact("0") + one + compact(topic) + none * 5 + b"\0\0"
+    details = struct.pack(">i", SESSION_TIMEOUT_MS) + topology + none * 3 + compact(member_id) + b"\xff" + none
+    return _streams_heartbeat(connection, group, Membership(member_id, 0), details)
+
+
+def leave_streams(connection: Connection, group: str, member: Membership) -> None:
+    """Has a member of the streams protocol leave its group.
+
+    Raises:
+        NoAnswerError: no answer, or a refusal.
+    """
+    unchanged = struct.pack(">i", -1) + b"\xff" + b"\0" * 4 + b"\xff\0"
+    _streams_heartbeat(connection, group, Membership(member.member_id, _TO_LEAVE), unchanged)
+
+
 def commit(
     connection: Connection, group: str, topic: str, positions: Mapping[int, int], *, member: Membership = NOBODY
 ) -> None:
@@ -138,6 +160,13 @@ def _heartbeat(connection: Connection, group: str, member: Membership, topics: S
     return connection.ask((68, 0), body, _beaten, flexible=True)
 
 
+def _streams_heartbeat(connection: Connection, group: str, member: Membership, details: bytes) -> Membership:
+    """Sends `details`: from the rebalance timeout to the client's tags."""
+    body = compact(group) + compact(member.member_id) + struct.pack(">ii", member.epoch, 0)
+    body += b"\0\0" + details + b"\0\0\0\0"  # neither static nor of a rack; no task offsets, no shutdown, no tags
+    return connection.ask((88, 0), body, _streams_beaten, flexible=True)
+
+
 def _blob(raw: bytes | None) -> bytes:
     return struct.pack(">i", -1) if raw is None else struct.pack(">i", len(raw)) + raw
 
@@ -170,6 +199,20 @@ def _beaten(reader: Reader) -> Membership:
     if reader.int8() != _NO_ASSIGNMENT:
         reader.array(lambda: (reader.uuid(), reader.array(reader.int32), reader.tags()))
         reader.tags()
+    return member
+
+
+def _streams_beaten(reader: Reader) -> Membership:
+    reader.int32()  # throttle time
+    refuse("StreamsGroupHeartbeat", reader.int16(), reader.nullable_string())
+    member = Membership(reader.string(), reader.int32())
+    reader.raw(12)  # heartbeat interval, acceptable lag, interval of task offsets
+    reader.nullable_array(lambda: (reader.int8(), reader.string(), reader.tags()))  # what keeps the group from work
+    for _ in ("active", "standby", "warmup"):
+        reader.nullable_array(lambda: (reader.string(), reader.array(reader.int32), reader.tags()))
+    reader.int32()  # epoch of the endpoints
+    if reader.nullable_array(lambda: None):
+        raise DecodeError("endpoints of members that have none")
     return member
 
 

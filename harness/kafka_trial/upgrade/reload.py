@@ -19,12 +19,12 @@ from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.group_membership import committed
-from kafka_trial.kafka_protocol.group_requests import GroupState, coordinator, group_state
+from kafka_trial.kafka_protocol.group_requests import GroupState, coordinator
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss, Positions
 from kafka_trial.upgrade.compaction import Compaction, compact
-from kafka_trial.upgrade.side_groups import CLIENT_ID, SideGroup, make_side_groups, offsets_log
+from kafka_trial.upgrade.side_groups import CLIENT_ID, SideGroup, described, make_side_groups, offsets_log
 
 LOADED_WITHIN_S: Final = 30.0
 Committed = Mapping[tuple[str, int], int]  # by topic and partition
@@ -68,14 +68,15 @@ class CompactedGroups:
             name: {(topic, partition): position for partition, position in positions.items()}
             for name, (topic, positions) in written.items()
         }
-        names = [*on_trial, *(group.name for group in self.side_groups)]
-        answers = {name: self._with_log_line(name, one) for name, one in self._ask(names, within_s).items()}
+        questions: dict[str, SideGroup | None] = {group.name: group for group in self.side_groups}
+        questions = dict.fromkeys(on_trial) | questions
+        answers = {name: self._with_log_line(name, one) for name, one in self._ask(questions, within_s).items()}
         return [
             *(loss for name, positions in on_trial.items() for loss in of_trial(name, positions, answers[name])),
             *(loss for group in self.side_groups for loss in of_side_group(group, answers[group.name])),
         ]
 
-    def _ask(self, groups: Sequence[str], within_s: float) -> Mapping[str, Answer]:
+    def _ask(self, groups: Mapping[str, SideGroup | None], within_s: float) -> Mapping[str, Answer]:
         """Returns what the coordinator of each group answers; a refusal, where it has not served it in time."""
         answers: dict[str, Answer] = {}
         silent: dict[str, str] = {}
@@ -83,10 +84,10 @@ class CompactedGroups:
         def all_served() -> bool:
             with suppress(NoAnswerError):
                 offsets_log(brokers)  # a broker that was just restarted may have been missing
-            for name in groups:
+            for name, side_group in groups.items():
                 if name not in answers or answers[name].refusal:
                     try:
-                        answers[name] = _asked(brokers, name)
+                        answers[name] = _asked(brokers, name, side_group)
                         silent.pop(name, None)
                     except NoAnswerError as error:
                         silent[name] = str(error)
@@ -109,16 +110,16 @@ class CompactedGroups:
         return replace(answer, log_line=why_not_loaded(text, _log_partition(name)) or "")
 
 
-def _asked(brokers: Brokers, name: str) -> Answer:
-    """Returns what a group's coordinator answers, be it a refusal.
+def _asked(brokers: Brokers, name: str, side_group: SideGroup | None) -> Answer:
+    """Returns what a group's coordinator answers, be it a refusal; of a side group its state too.
 
     Raises:
         NoAnswerError: it gives no answer at all, or nobody says who it is.
     """
     broker = brokers.anyone(lambda anyone: coordinator(anyone, name))
 
-    def answered(at: Connection) -> tuple[Committed, GroupState]:
-        return committed(at, name), group_state(at, name)
+    def answered(at: Connection) -> tuple[Committed, GroupState | None]:
+        return committed(at, name), described(at, side_group) if side_group else None
 
     try:
         positions, state = brokers.broker(broker, answered)
