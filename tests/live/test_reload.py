@@ -4,6 +4,7 @@ read takes every group of its partition away."""
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 import pytest
 from confluent_kafka import Producer
@@ -12,18 +13,26 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
+from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.kafka_protocol.cluster_queries import topic_configs
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.group_membership import commit
-from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.upgrade.compaction import SETTINGS
+from kafka_trial.upgrade.compaction import SETTINGS, compact
 from kafka_trial.upgrade.reload import CompactedGroups
-from kafka_trial.upgrade.side_groups import KINDS, ask_coordinator, offsets_log
+from kafka_trial.upgrade.side_groups import KINDS, ask_coordinator, make_side_groups, offsets_log
 
 VERSION = "4.3.1"
-ON_TRIAL = ("orders", "payments")  # in different partitions of the offsets log
+ON_TRIAL = ("orders", "payments")
+PLACES = (3, 5)  # where they lie in the offsets log
 COMMITTED = {0: 42}
+
+
+def settings(cluster: BootedCluster) -> Mapping[str, str | None]:
+    """Returns what holds for the offsets log of that which a compaction changes."""
+    with Brokers(cluster.observer_bootstrap) as brokers:
+        return brokers.anyone(lambda at: topic_configs(at, OFFSETS_TOPIC, list(SETTINGS)))
 
 
 def restart(cluster: BootedCluster) -> None:
@@ -47,7 +56,7 @@ def plant(bootstrap: str, partition: int) -> None:
 @pytest.mark.cluster
 @pytest.mark.rotates(together="dear")
 def test_groups_of_every_kind_are_loaded_from_a_compacted_log() -> None:
-    """Two passes are proven, the settings are as before, nothing is lost; then a partition cannot be loaded."""
+    """Two passes are proven or missing by name, the settings are as before, nothing is lost; then a partition is."""
     with process_cluster(VERSION, brokers=1, lanes=1) as cluster:
         with Admin(cluster.observer_bootstrap) as admin:
             admin.create_topic("shop", partitions=1, replication_factor=1)
@@ -55,21 +64,27 @@ def test_groups_of_every_kind_are_loaded_from_a_compacted_log() -> None:
             offsets_log(brokers)
             for group in ON_TRIAL:
                 ask_coordinator(brokers, group, lambda at, group=group: commit(at, group, "shop", COMMITTED))
-            before = brokers.anyone(lambda at: topic_configs(at, OFFSETS_TOPIC, list(SETTINGS)))
-            groups = CompactedGroups(cluster, ON_TRIAL, seed=1)
-            assert brokers.anyone(lambda at: topic_configs(at, OFFSETS_TOPIC, list(SETTINGS))) == before
-        places = {group_partition(name, partitions=OFFSETS_PARTITIONS) for name in ON_TRIAL}
+        before = settings(cluster)
+        with pytest.raises(UnjudgeableError, match=r"no tombstone lies in the partitions \[3, 5\]"):
+            compact(cluster, PLACES, seed=1)
+        groups = CompactedGroups(cluster, ON_TRIAL, seed=1)
+        assert settings(cluster) == before
         assert {(group.kind, group.partition) for group in groups.side_groups} == {
-            (kind, partition) for kind in KINDS for partition in places
+            (kind, partition) for kind in KINDS for partition in PLACES
         }
-        assert groups.compaction.replicas == tuple((partition, 0) for partition in sorted(places))
+        assert groups.compaction.replicas == tuple((partition, 0) for partition in PLACES)
         assert min(groups.compaction.tombstones.values()) > 0
 
         written = dict.fromkeys(ON_TRIAL, ("shop", COMMITTED))
         restart(cluster)
         assert groups.losses(written) == []
 
-        broken = group_partition(ON_TRIAL[0], partitions=OFFSETS_PARTITIONS)
+        make_side_groups(cluster, PLACES[1:], of=OFFSETS_PARTITIONS, seed=2)
+        with pytest.raises(WaitTimeout, match=r"__consumer_offsets-5 on broker 0: (one key|a tombstone) at"):
+            compact(cluster, PLACES[1:], seed=2, within_s=0)  # one touch makes one pass at most
+        assert settings(cluster) == before
+
+        broken = PLACES[0]
         plant(cluster.observer_bootstrap, broken)
         restart(cluster)
         lost = groups.losses(written, within_s=10)

@@ -85,7 +85,8 @@ def compact(
     """Has these partitions of the offsets log compacted as far as they were written, on every broker that has one.
 
     The side groups' topic is there (`side_groups.py`). The settings of the offsets log are as before afterwards,
-    whatever happened.
+    whatever happened. A tombstone that the cleaner has met before stays for as long as the settings said then, by
+    default a day: a second attempt after one that was given up does not come to an end.
 
     Raises:
         UnjudgeableError: a partition had no tombstone, so that nothing would be proven; or no broker answers.
