@@ -226,6 +226,32 @@ class Admin:
 
         wait_until(added, within_s=within_s, what=f"topic {topic} to have {partitions} partitions", every_s=0.2)
 
+    def set_topic_configs(self, topic: str, configs: Mapping[str, str | None], *, within_s: float = 10.0) -> None:
+        """Sets configs of a topic; None: those of the broker count again. Others are left as they are.
+
+        Raises:
+            UnjudgeableError: nobody answers.
+            WaitTimeout: the controller did not take the order in time, or refuses it.
+        """
+        from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+
+        ops = {
+            name: (AlterConfigOp.DELETE, None) if value is None else (AlterConfigOp.SET, value)
+            for name, value in configs.items()
+        }
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, ops)
+        told = [""]
+
+        def taken() -> bool:
+            answer = self._ask(
+                lambda client: client.alter_configs([resource], raise_on_unknown=False, incremental=True)
+            )
+            told[:] = [str(answer["topic"][topic])]  # a refusal is an answer of this client, no error
+            return told == ["OK"]
+
+        what = f"the configs of {topic} to be set"
+        wait_until(taken, within_s=within_s, what=what, every_s=0.2, detail=lambda: told[0])
+
     def delete_records(self, topic: str, below: Mapping[int, int]) -> None:
         """Deletes the records of each partition below a position: its log starts there from then on (KIP-107).
 

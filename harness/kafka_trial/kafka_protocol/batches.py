@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from kafka_trial.kafka_protocol.connection import Connection, NoAnswerError
 from kafka_trial.kafka_protocol.primitives import DecodeError, Reader, error_name
 
 FETCH: Final = (1, 4)
+REPLICA_FETCH: Final = (1, 11)  # the first that followers answer too (KIP-392)
 FETCH_BYTES_MAX: Final = 1 << 20
 _READ_UNCOMMITTED: Final = 0
 
@@ -44,13 +45,46 @@ def fetch(connection: Connection, topic: str, partition: int, position: int, *, 
     return connection.ask(FETCH, body, _fetched, broker_waits_s=wait_ms / 1000)
 
 
+def fetch_replica(connection: Connection, topic: str, partition: int, position: int) -> Fetched:
+    """Returns what the broker that is asked has in its own replica from `position` on, as far as all replicas have it.
+
+    Raises:
+        NoAnswerError: no answer, or an error code: it has no replica, or does not know yet how far the others are.
+    """
+    name = topic.encode()
+    body = struct.pack(">iiiibii", -1, 0, 0, FETCH_BYTES_MAX, _READ_UNCOMMITTED, 0, -1)  # no session
+    body += struct.pack(f">ih{len(name)}s", 1, len(name), name)
+    body += struct.pack(">iiiqqi", 1, partition, -1, position, -1, FETCH_BYTES_MAX)
+    return connection.ask(REPLICA_FETCH, body + struct.pack(">ih", 0, 0), _fetched_of_replica)
+
+
+def _fetched_of_replica(reader: Reader) -> Fetched:
+    reader.int32()  # throttle time
+    refused = reader.int16()
+    reader.int32()  # session
+    return _the_one(reader, lambda: _replica(reader), refused)
+
+
+def _replica(reader: Reader) -> tuple[int, Fetched]:
+    reader.int32()  # the partition
+    code, high_watermark, last_stable_offset = reader.int16(), reader.int64(), reader.int64()
+    reader.int64()  # log start
+    reader.nullable_array(lambda: (reader.int64(), reader.int64()))
+    reader.int32()  # the replica to read from: another one
+    return code, Fetched(high_watermark, last_stable_offset, reader.nullable_blob() or b"")
+
+
 def _fetched(reader: Reader) -> Fetched:
     reader.int32()  # throttle time
-    answers = reader.array(lambda: (reader.string(), reader.array(lambda: _partition(reader))))
-    if [len(partitions) for _, partitions in answers] != [1]:
+    return _the_one(reader, lambda: _partition(reader))
+
+
+def _the_one(reader: Reader, partition: Callable[[], tuple[int, Fetched]], refused: int = 0) -> Fetched:
+    answers = reader.array(lambda: (reader.string(), reader.array(partition)))
+    if not refused and [len(partitions) for _, partitions in answers] != [1]:
         raise DecodeError("not exactly the one partition asked for")
-    code, fetched = answers[0][1][0]
-    if code:
+    code, fetched = (refused, None) if refused else answers[0][1][0]
+    if fetched is None or code:
         raise NoAnswerError(f"fetch: {error_name(code)}", code=code)
     return fetched
 
