@@ -55,7 +55,7 @@ FLAWS: Final = (
     ),
     Flaw(
         "KAFKA-20254",
-        "after compaction and a restart no coordinator can load a group that was converted from the classic protocol",
+        "after compaction and a restart no coordinator can load a group that was converted to the streams protocol",
         ((Release(4, 2), Release(4, 2, 1)),),
     ),
     Flaw(

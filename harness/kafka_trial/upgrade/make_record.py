@@ -86,7 +86,6 @@ def _not_meant(request: UpgradeRequest) -> Iterator[NotTried]:
     for name, spec in request.specs.items():
         if not spec.successors:
             yield NotTried(f"clients of {name} moved", "it names no successor")
-    yield NotTried("offsets log compacted and reloaded", "no stage does it")
     yield NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.upgrade.request import UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, stages_in_place
+from kafka_trial.upgrade.stages import Stage, reloaded, stages_in_place
 from kafka_trial.upgrade.successors import moved_stages
 
 BROKERS = (0, 1, 2)  # of a plain cluster
@@ -22,11 +22,13 @@ class StagePlan:
 
 
 def in_place(request: UpgradeRequest) -> StagePlan:
-    """Returns the stages of an upgrade in place; last, where consumers have successors, their clients are moved."""
+    """Returns the stages of an upgrade in place; after it, where consumers have successors, their clients are
+    moved; last the offsets log is compacted and loaded again."""
 
     def stages(brokers: Sequence[int], controller: int) -> Iterator[Stage]:
         yield from stages_in_place(request.before, request.after, brokers=brokers, controller=controller)
         yield from moved_stages(request.after, request.links)
+        yield reloaded(request.after, brokers)
 
     names = [stage.name for stage in stages(BROKERS, BROKERS[-1])]
     return StagePlan(names, lambda cluster, controller: stages(sorted(cluster.brokers), controller))

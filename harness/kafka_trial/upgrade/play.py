@@ -29,6 +29,7 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.plan import StagePlan
+from kafka_trial.upgrade.reload import CompactedGroups
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
 from kafka_trial.upgrade.stages import Stage
@@ -111,6 +112,10 @@ class UpgradePlay:
         if stage.finalises:
             self._state = self._cluster_state()
             finalise_features(parse_release(stage.version), self._state.features, self._play_for_all, self._writers)
+        compacted = None
+        if stage.compacts:
+            groups = [one.group_name for one in self._environments.values()]
+            compacted = CompactedGroups(self._cluster, groups, seed=self._seed)
         if stage.roll:
             self._play_for_all(Step(ROLL, "all", options={"version": stage.version, "brokers": _named(stage.roll)}))
         if stage.steps:
@@ -123,7 +128,8 @@ class UpgradePlay:
             folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
             write_stage(one.folder, ends[name], folders[name])
             one.producer.resume()
-        lost = [*losses(before, self._state)]
+        lost = [] if compacted is None else [*compacted.losses(self._positions())]  # they say more than the others
+        lost += losses(before, self._state)
         for name, one in self._environments.items():
             lost += ended_by_tombstones(folders[name], one.topic, self._ended_ns)
         self._ended_ns = max(end.time_ns for end in ends.values())

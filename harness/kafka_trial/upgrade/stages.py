@@ -18,8 +18,8 @@ OUTAGE_S = 4.0
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: first, if it `finalises`, the features of its version are; `roll` are the brokers that become that
-    version; `steps` are faults of each group's own, after it."""
+    """One stage: first, if it `finalises`, the features of its version are, and if it `compacts`, the offsets log is;
+    `roll` are the brokers that become that version; `steps` are faults of each group's own, after it."""
 
     name: str
     summary: str
@@ -27,6 +27,7 @@ class Stage:
     roll: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
     finalises: bool = False
+    compacts: bool = False
 
 
 def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
@@ -46,6 +47,15 @@ def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controll
     yield Stage("forward-again", f"all brokers are {after} again", after, in_order)
     summary = "features are finalised one by one, a broker restarted, a member killed"
     yield Stage("finalised", summary, after, in_order[:1], (KILLED_LATER,), finalises=True)
+
+
+def reloaded(version: str, brokers: Sequence[int]) -> Stage:
+    """Returns the stage in which the offsets log is compacted, and every coordinator loads its groups again.
+
+    Damage of versions has shown only there (KAFKA-20254 in 4.2.0, KAFKA-21117).
+    """
+    summary = "the offsets log is compacted, every broker restarted, every group loaded again"
+    return Stage("reloaded", summary, version, tuple(brokers), compacts=True)
 
 
 KILLED = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0)
