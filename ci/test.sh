@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
 # tests one after the other, the sampled trials last, then what needs Spark and no cluster; beside them what needs
-# neither. What is live leaves half of the machine idle: that goes to what computes for long. DURATIONS=FILE keeps what
+# neither. What is live leaves half of the machine idle: that goes to what is lengthy. DURATIONS=FILE keeps what
 # each test took.
 set -u
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ beside='' computing='' part=''
 # Of a whole tier on two cores, in seconds; a machine that has archives to train first (Kafka's two and Spark's) has more.
 budget=''
 archives() { .venv/bin/kafka-trial doctor 2>/dev/null | grep -c '\.jsa$'; }
-[ "$*" = "--tier everyday" ] && budget=$((15 * 60)) && [ "$(archives)" -lt 3 ] && budget=$((budget + 8 * 60))
+[ "$*" = "--tier everyday" ] && budget=$((17 * 60)) && [ "$(archives)" -lt 3 ] && budget=$((budget + 8 * 60))
 readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
 trap 'kill "$beside" "$computing" 2>/dev/null; rm -f "$log" "$computed"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
@@ -50,9 +50,9 @@ aside() { # a command whose output goes into a file; what waits for it ends with
 }
 
 share -10
-aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not computes" -p no:cacheprovider "$@" &
+aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
-aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m computes -p no:cacheprovider "$@" &
+aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!
 trap 'exit 130' INT
 "${PYTEST[@]}" -m cluster "$@"

@@ -104,7 +104,7 @@ def test_releases_are_compared_as_numbers(number: str, told: bool) -> None:
     assert ("group.consumer.assignment.interval.ms=0" in text) is told
 
 
-@pytest.mark.computes
+@pytest.mark.lengthy
 @pytest.mark.rotates(every=4)
 @pytest.mark.parametrize("number", KNOWN)
 def test_brokers_know_every_setting_they_are_given(number: str) -> None:
@@ -126,7 +126,7 @@ def test_the_request_log_drops_only_traffic_of_ours(version: str, tmp_path: Path
     assert "LANE" not in text
 
 
-@pytest.mark.computes
+@pytest.mark.lengthy
 @pytest.mark.rotates(every=4)
 @pytest.mark.parametrize(("number", "node"), [(number, node) for number in KNOWN for node in (None, 0, 100)])
 def test_a_node_of_each_version_takes_its_settings(number: str, node: int | None, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from requirements import missing
 HALF: dict[str, Any] = {"metadata_versions": {1: ("3.0-IV1", True)}, "supported": {"metadata.version": (1, 1)}}
 
 
-@pytest.mark.computes
+@pytest.mark.lengthy
 @pytest.mark.rotates(every=4)
 @pytest.mark.parametrize("version", KNOWN)
 def test_the_table_is_what_the_classes_of_a_version_say(version: str) -> None:

@@ -23,7 +23,7 @@ from kafka_trial.upgrade.record import RecordedOutcome, RecordedStage, UpgradeRe
 from kafka_trial.upgrade.record_file import write_record
 from upgrade_records import ALL_GO, ORDERS
 
-pytestmark = [pytest.mark.computes, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
 RUN = "stages/before/orders"
