@@ -111,7 +111,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "upgrade": {
         *("errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"),
-        *("compatibility", "verdict.decide", "check", "registry"),
+        *("compatibility", "invariants.invariant", "verdict.decide", "check", "registry"),
         *("report.certificate", "report.sealed_files", "report.html", "report.junit", "report.markdown"),
         *("report.event_text", "report.explain", "report.run_metadata"),
     },

@@ -405,6 +405,12 @@ def _upgrade(parsers: _Subparsers) -> None:
         metavar="FILE",
         help="consumer.toml of each consumer at work on the cluster; A.toml=B.toml moves its members to B, and back",
     )
+    parser.add_argument(
+        "--shape",
+        choices=["in-place", "replace"],
+        default="in-place",
+        help="brokers restart on their data, or new brokers take their place (default: in-place)",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier rehearsal's choices (default: drawn)")
     parser.add_argument(
         "--out", default="upgrade", metavar="DIR", help="an empty folder for the record and the runs (default: upgrade)"

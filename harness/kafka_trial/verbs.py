@@ -241,19 +241,20 @@ def upgrade(options: Namespace) -> int:
     from kafka_trial.history.output_names import UPGRADE_PAGE
     from kafka_trial.report.markdown import append_summary
     from kafka_trial.upgrade.make_record import make_record
-    from kafka_trial.upgrade.plan import in_place
+    from kafka_trial.upgrade.plan import make_plan
     from kafka_trial.upgrade.record_page import write_upgrade
     from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
     from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
-    from kafka_trial.upgrade.request import make_upgrade_request
+    from kafka_trial.upgrade.request import SHAPES, make_upgrade_request
     from kafka_trial.upgrade.successors import parse_chain
 
     out = Path(options.out)
     check_out(out, empty=True)
     chains = [parse_chain(given, registry.find_consumer) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
-    request = make_upgrade_request(options.from_version, options.to, chains, seed=seed, out=out)
-    plan = in_place(request)
+    shape = SHAPES[options.shape]
+    request = make_upgrade_request(options.from_version, options.to, chains, seed=seed, out=out, shape=shape)
+    plan = make_plan(request)
     rehearsal = Rehearsal(request, plan.names)
     with Console() as console:
         console.say(str(request.way_back))

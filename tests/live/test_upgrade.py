@@ -24,7 +24,7 @@ from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.record_page import write_upgrade
 from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
 from kafka_trial.upgrade.request import UpgradeRequest, make_upgrade_request
-from kafka_trial.upgrade.stages import KILLED, Stage
+from kafka_trial.upgrade.stages import KILLED, Stage, roll
 from kafka_trial.upgrade.successors import Chain
 from kafka_trial.upgrade.verify_record import verify
 
@@ -39,7 +39,7 @@ def planted(request: UpgradeRequest) -> StagePlan:
         yield Stage("before", "a member is killed", OLD, steps=(KILLED,))
         remove_a_committed_offset(request.out / "trials" / SOUND, cluster.observer_bootstrap)
         others = tuple(broker for broker in cluster.brokers if broker != controller)
-        yield Stage("rolled", "all brokers are new", NEW, (*others, controller))
+        yield Stage("rolled", "all brokers are new", NEW, (roll((*others, controller), NEW),))
 
     return StagePlan(["before", "rolled", "never"], stages)
 

@@ -144,11 +144,13 @@ def test_what_to_change_is_what_a_no_go_rests_on(record: UpgradeRecord) -> None:
     assert (told.startswith(f"{NAME}: "), told.endswith(" (skipped)")) == (True, True)
     others = [
         StageOutcome("rolled", "", NO_GO, "setting", "min.insync.replicas of t fell from 2 to 1"),
+        StageOutcome("replaced", NAME, NO_GO, "setting", "every address that m1 was started with is gone"),
         StageOutcome("rolled", "", NO_GO, "cluster", "the committed offset of partition 1 is gone"),
         StageOutcome("rolled", NAME, NOT_KNOWN, "", "skipped: perhaps"),
     ]
     assert list(changes_needed(others)) == [
-        "Set again what the upgrade takes away: min.insync.replicas of t fell from 2 to 1"
+        "Set again what the upgrade takes away: min.insync.replicas of t fell from 2 to 1",
+        f"{NAME}: name an address that lasts, or start its members again before the last old broker goes",
     ]
 
 

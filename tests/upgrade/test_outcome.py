@@ -70,6 +70,20 @@ def test_what_only_a_later_stage_can_see_is_of_that_stage(tmp_path: Path) -> Non
     assert late.outcome == NO_GO
 
 
+def test_who_has_no_address_left_is_stranded_by_a_setting(tmp_path: Path) -> None:
+    """Where the group stands still and no more; whoever breaks its claim beside that is the accused."""
+    stranded = [Loss("setting", "every address that m1 was started with is gone")]
+    for place, also, accused in (("still", (), "setting"), ("also", (anomaly(1, "m0#1"),), "consumer")):
+        still = (anomaly(1, name="stuck-partition"), anomaly(2, name="unseen"))
+        folder = folder_of(tmp_path / place, *also, *still, stage_ends=(3,))
+        told = StageVerdicts("orders").outcome("replaced", folder, FAILED, stranded)
+        assert (told.outcome, told.accused) == (NO_GO, accused)
+    sound = StageVerdicts("orders").outcome(
+        "replaced", folder_of(tmp_path / "sound", stage_ends=(3,)), PASSED, stranded
+    )
+    assert sound.outcome == GO
+
+
 def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> None:
     """No event proves that nothing moved; it is told anew of each stage."""
     verdicts, stuck = StageVerdicts("orders"), anomaly(1, name="stuck-partition")

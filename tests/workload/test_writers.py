@@ -12,6 +12,7 @@ from kafka_trial.workload.writers import (
     ENDED_WITHIN_S,
     RECORDS,
     TRANSACTION_WITHIN_S,
+    Addresses,
     IdempotentWriter,
     TopicRead,
     TransactionalWriter,
@@ -155,7 +156,7 @@ def told(read: tuple[TopicRead, TopicRead], *, refusals: tuple[Cause, ...] = ())
     client = Client()
     writer, ledger = writing(client)
     sends = IdempotentWriter(lambda _: Client(), "s", ledger, tell, refusal=RefusalError)
-    writers = Writers(writer, sends, ledger, lambda: read)
+    writers = Writers(writer, sends, ledger, lambda: read, Addresses("b0:9092"))
     writers.turn()
     client.refusals = list(refusals)
     answer: dict[str, Any] = writers.obey("read")["read"]
@@ -198,7 +199,7 @@ def test_without_anything_new_nothing_is_known() -> None:
     client, mute = Client(), Client()
     writer, ledger = writing(client)
     sends = IdempotentWriter(lambda _: mute, "s", ledger, tell, refusal=RefusalError)
-    writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT))
+    writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT), Addresses("b0:9092"))
     writers.turn()
     assert writers.obey("read")["read"]["not_known"] == ""
     client.refusals, mute.error = [ABORTABLE], "timed out"
@@ -210,12 +211,22 @@ def test_without_anything_new_nothing_is_known() -> None:
     )
 
 
+def test_clients_that_begin_anew_ask_the_brokers_that_are_there() -> None:
+    """The first ones may be gone."""
+    addresses = Addresses("b0:9092")
+    writer, ledger = writing(Client())
+    sends = IdempotentWriter(lambda _: Client(), "s", ledger, tell, refusal=RefusalError)
+    writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT), addresses)
+    assert writers.obey("brokers b3:9092,b4:9092") == {"brokers": "b3:9092,b4:9092"}
+    assert addresses.bootstrap == "b3:9092,b4:9092"
+
+
 def test_a_transaction_is_kept_open() -> None:
     """Meanwhile only records are sent idempotently; it is the one that `end` commits."""
     client = Client()
     writer, ledger = writing(client)
     sends = IdempotentWriter(lambda _: Client(), "s", ledger, tell, refusal=RefusalError)
-    writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT))
+    writers = Writers(writer, sends, ledger, lambda: (WHOLE, SENT), Addresses("b0:9092"))
     assert writers.obey("end").keys() == {"error"}
     assert writers.obey("open") == {"open": 0}
     writers.turn()

@@ -25,7 +25,7 @@ from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
 from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
-from kafka_trial.upgrade.play import ROLL, TRIALS, PlayedStage
+from kafka_trial.upgrade.play import TRIALS, PlayedStage
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
@@ -36,7 +36,8 @@ from kafka_trial.upgrade.record import (
     UpgradeRecord,
 )
 from kafka_trial.upgrade.rehearsal import Rehearsal
-from kafka_trial.upgrade.request import UpgradeRequest
+from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
+from kafka_trial.upgrade.stages import ROLL
 
 NS_PER_S = 1e9
 
@@ -69,6 +70,7 @@ def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
         outcomes=[_outcome(one, played, out) for one in rehearsal.outcomes],
         not_tried=[*(NotTried(one, reason) for one in rehearsal.planned if one not in played), *_not_meant(request)],
         to_change=list(dict.fromkeys(changes_needed(rehearsal.outcomes))),
+        shape=request.shape,
         brokers=sorted({broker for state in states for broker in state.features}),
         began="" if first is None else trial_times(first)[0],
         lasted_s=max(ended_s, default=None),
@@ -86,7 +88,10 @@ def _not_meant(request: UpgradeRequest) -> Iterator[NotTried]:
     for name, spec in request.specs.items():
         if not spec.successors:
             yield NotTried(f"clients of {name} moved", "it names no successor")
-    yield NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address")
+    if request.shape == IN_PLACE:
+        yield NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address")
+    else:
+        yield NotTried("brokers restarted on their data", "new brokers take their place")
 
 
 def changes_needed(outcomes: Sequence[StageOutcome]) -> Iterator[str]:
@@ -97,7 +102,9 @@ def changes_needed(outcomes: Sequence[StageOutcome]) -> Iterator[str]:
         if one.outcome == NO_GO and one.accused == CONSUMER and anomaly in remedies:
             yield f"{one.subject}: {remedies[anomaly]} ({anomaly})"
         elif one.outcome == NO_GO and one.accused == SETTING:
-            yield f"Set again what the upgrade takes away: {one.reason}"
+            lasting = "name an address that lasts, or start its members again before the last old broker goes"
+            again = f"Set again what the upgrade takes away: {one.reason}"
+            yield f"{one.subject}: {lasting}" if one.subject else again
 
 
 def _run_json(out: Path, request: UpgradeRequest) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ import orjson
 
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
 from kafka_trial.verdict.decide import Verdict
@@ -27,6 +28,7 @@ CONSUMER = "consumer"
 EXITS = {GO: PASS, NO_GO: FAIL, NOT_KNOWN: UNKNOWN}
 VIOLATION, GROUND = "violation", "ground"  # weights in anomalies.jsonl
 ANOMALIES: Final = "anomalies.jsonl"
+NOT_HANDLED: Final = "unseen"
 PLACES: Final = ("offset", "committed_offset", "log_offset", "member", "incarnation", "producer_id")
 
 
@@ -52,8 +54,9 @@ class StageVerdicts:
         self._reasons: set[str] = set()
         self._begins_ns = -math.inf
 
-    def outcome(self, stage: str, folder: RunFolder, verdict: Verdict) -> StageOutcome:
-        """Returns what came of the next stage, whose history is in the folder and judged.
+    def outcome(self, stage: str, folder: RunFolder, verdict: Verdict, stranded: Sequence[Loss] = ()) -> StageOutcome:
+        """Returns what came of the next stage, whose history is in the folder and judged. If no more is broken than
+        that the group stands still, and members are `stranded`, it is by these.
 
         An anomaly is of the stage if one of the events that prove it is, if none proves it (what is left at the end of
         a drain), or if no earlier stage had it. So is a reason why something is unknown that no earlier stage had.
@@ -61,11 +64,9 @@ class StageVerdicts:
         anomalies = [orjson.loads(line) for line in (folder.path / ANOMALIES).read_bytes().splitlines()]
         proofs, ends_ns = _events_since(folder, self._begins_ns)
         own = [one for one in anomalies if self._is_of_the_stage(one, proofs)]
-        said = [f"{one['anomaly']}: {one['sentence']}" for one in own if one["weight"] == VIOLATION]
+        said = [(str(one["anomaly"]), str(one["sentence"])) for one in own if one["weight"] == VIOLATION]
         said += [  # a list of anomalies has an end
-            f"{one.anomaly}: {one.sentence}"
-            for one in verdict.violations
-            if one.count > self._counts.get(one.anomaly, 0)
+            (one.anomaly, one.sentence) for one in verdict.violations if one.count > self._counts.get(one.anomaly, 0)
         ]
         lost = [str(one["sentence"]) for one in own if one["weight"] == GROUND]
         reasons = [reason for reason in verdict.reasons if reason not in self._reasons]
@@ -75,8 +76,10 @@ class StageVerdicts:
         self._begins_ns = ends_ns
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
+        if said and verdict.exit == FAIL and stranded and {anomaly for anomaly, _ in said} <= _of_standing_still():
+            return StageOutcome(stage, self._consumer, NO_GO, stranded[0].accused, stranded[0].sentence)
         if said and verdict.exit == FAIL:
-            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, said[0])
+            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, ": ".join(said[0]))
         if said or reasons:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, "", (reasons or verdict.reasons)[0])
         return StageOutcome(stage, self._consumer, GO)
@@ -84,6 +87,11 @@ class StageVerdicts:
     def _is_of_the_stage(self, anomaly: Mapping[str, Any], proofs: AbstractSet[str]) -> bool:
         proved = anomaly["events"]
         return not proved or not proofs.isdisjoint(proved) or _identity(anomaly) not in self._known
+
+
+def _of_standing_still() -> set[str]:
+    """Returns the anomalies of a group that does not get on: with its work, or with its members."""
+    return {one.name for one in list_invariants() if one.family == "liveness"} | {NOT_HANDLED}
 
 
 def _identity(anomaly: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""The plan of an upgrade: which stages it has, in their order."""
+"""The plan of an upgrade: which nodes it needs, and which stages it has, in their order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_trial.cluster.booted import BootedCluster
-from kafka_trial.upgrade.request import UpgradeRequest
+from kafka_trial.cluster.cluster import FIRST_CONTROLLER
+from kafka_trial.upgrade.replaced import CONTROLLERS, FURTHER, brokers_at_last, stages_replaced
+from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
 from kafka_trial.upgrade.stages import Stage, reloaded, stages_in_place
 from kafka_trial.upgrade.successors import moved_stages
 
@@ -15,20 +17,41 @@ BROKERS = (0, 1, 2)  # of a plain cluster
 
 @dataclass(frozen=True)
 class StagePlan:
-    """The names of all stages, and the stages themselves, on a cluster with an active controller."""
+    """The names of all stages, and the stages themselves, on a cluster with an active controller; how many nodes are
+    controllers and nothing else, and how many further brokers may join."""
 
     names: Sequence[str]
     stages: Callable[[BootedCluster, int], Iterable[Stage]]
+    controllers: int = 0
+    further: int = 0
 
 
-def in_place(request: UpgradeRequest) -> StagePlan:
-    """Returns the stages of an upgrade in place; after it, where consumers have successors, their clients are
-    moved; last the offsets log is compacted and loaded again."""
+def make_plan(request: UpgradeRequest) -> StagePlan:
+    """Returns the stages of an upgrade, in place or by new brokers; after it, where consumers have successors, their
+    clients are moved; last the offsets log is compacted and loaded again."""
+    if request.shape == IN_PLACE:
+        names = [stage.name for stage in _in_place(request, BROKERS, BROKERS[-1])]
+        return StagePlan(names, lambda cluster, controller: _in_place(request, sorted(cluster.brokers), controller))
+    controllers = [FIRST_CONTROLLER + number for number in range(CONTROLLERS)]
+    names = [stage.name for stage in _replaced(request, controllers, controllers[-1])]
+    return StagePlan(
+        names,
+        lambda cluster, controller: _replaced(request, sorted(cluster.controllers), controller),
+        controllers=CONTROLLERS,
+        further=FURTHER,
+    )
 
-    def stages(brokers: Sequence[int], controller: int) -> Iterator[Stage]:
-        yield from stages_in_place(request.before, request.after, brokers=brokers, controller=controller)
-        yield from moved_stages(request.after, request.links)
-        yield reloaded(request.after, brokers)
 
-    names = [stage.name for stage in stages(BROKERS, BROKERS[-1])]
-    return StagePlan(names, lambda cluster, controller: stages(sorted(cluster.brokers), controller))
+def _in_place(request: UpgradeRequest, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
+    yield from stages_in_place(request.before, request.after, brokers=brokers, controller=controller)
+    yield from _afterwards(request, brokers)
+
+
+def _replaced(request: UpgradeRequest, controllers: Sequence[int], controller: int) -> Iterator[Stage]:
+    yield from stages_replaced(request.before, request.after, controllers=controllers, controller=controller)
+    yield from _afterwards(request, brokers_at_last())
+
+
+def _afterwards(request: UpgradeRequest, brokers: Sequence[int]) -> Iterator[Stage]:
+    yield from moved_stages(request.after, request.links)
+    yield reloaded(request.after, brokers)

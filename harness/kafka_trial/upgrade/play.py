@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_
 from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.reload import CompactedGroups
+from kafka_trial.upgrade.replaced import stranded_members
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
 from kafka_trial.upgrade.stages import Stage
@@ -37,14 +38,14 @@ from kafka_trial.upgrade.successors import own_steps
 from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
 PHASE_WITHIN_S = 600.0
-ROLL = "version-roll"
 TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole trials, of their stages, of our writers
 
 
 @dataclass(frozen=True)
 class PlayedStage:
     """A stage that was played to its snapshot: the run folder of its history, by consumer; the cluster's state at its
-    end, and what that has lost; how long it took; why what the writers beside it wrote is not known ("": it is)."""
+    end, and what that has lost; how long it took; why what the writers beside it wrote is not known ("": it is); by
+    consumer, the members that nothing leads to the cluster any more."""
 
     stage: Stage
     folders: Mapping[str, RunFolder]
@@ -52,6 +53,7 @@ class PlayedStage:
     losses: tuple[Loss, ...]
     seconds: float
     not_known: str = ""
+    stranded: Mapping[str, Sequence[Loss]] = field(default_factory=dict)
 
 
 class Tee:
@@ -116,11 +118,13 @@ class UpgradePlay:
         if stage.compacts:
             groups = [one.group_name for one in self._environments.values()]
             compacted = CompactedGroups(self._cluster, groups, seed=self._seed)
-        if stage.roll:
-            self._play_for_all(Step(ROLL, "all", options={"version": stage.version, "brokers": _named(stage.roll)}))
+        for step in stage.shared:
+            self._play_for_all(step)
+            self._writers.go_on_at(self._cluster.observer_bootstrap)
         if stage.steps:
             self._each(lambda name, one: self._faults(name, one, stage))
         self._each(self._finish)
+        stranded = {name: stranded_members(one.context) for name, one in self._environments.items()}
         ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
         before, self._state = self._state, self._cluster_state()
         folders = {}
@@ -138,7 +142,7 @@ class UpgradePlay:
             lost += self._writers.losses()
         except UnjudgeableError as error:
             not_known = str(error)
-        return PlayedStage(stage, folders, self._state, tuple(lost), first.clock_s() - began_s, not_known)
+        return PlayedStage(stage, folders, self._state, tuple(lost), first.clock_s() - began_s, not_known, stranded)
 
     def _cluster_state(self) -> ClusterState:
         return cluster_state_of(self._cluster, self._positions())
@@ -241,7 +245,8 @@ def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> 
     for version in (request.before, request.after):
         class_data_archive(version)
     with ExitStack() as stack:
-        cluster = stack.enter_context(process_cluster(request.before, lanes=request.lanes))
+        nodes = process_cluster(request.before, lanes=request.lanes, controllers=plan.controllers, further=plan.further)
+        cluster = stack.enter_context(nodes)
         environments = {}
         for name, spec in request.specs.items():
             folder = create_run_folder(request.out / TRIALS / name, SCENARIO.name, name)
@@ -259,7 +264,3 @@ def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> 
             for environment in environments.values():
                 environment.end("info", "interrupted by Ctrl-C")
             raise Interrupted(f"interrupted; healed and cleaned up. What was played: {request.out}") from interrupt
-
-
-def _named(brokers: Sequence[int]) -> str:
-    return ",".join(f"b{broker}" for broker in brokers)

@@ -16,8 +16,8 @@ from kafka_trial.errors import WRONG_INPUT
 from kafka_trial.report.certificate import duration_in_words
 from kafka_trial.upgrade.cluster_state import CLUSTER, SETTING, Loss
 from kafka_trial.upgrade.outcome import CONSUMER, EXITS, GO, NO_GO, NOT_KNOWN, StageOutcome, of_cluster
+from kafka_trial.upgrade.request import IN_PLACE
 
-IN_PLACE: Final = "in place"
 PATH: Final = "path"
 ACCUSED: Final = {CONSUMER: "the consumer", CLUSTER: "the cluster", SETTING: "a setting", PATH: "the path"}
 WORST_FIRST: Final = (NO_GO, NOT_KNOWN, GO)

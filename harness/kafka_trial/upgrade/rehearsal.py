@@ -51,7 +51,8 @@ def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
                 console.phase("check", f"what {played.stage.name} showed")
                 told = [of_cluster(played.stage.name, played.losses, played.not_known)]
                 for name, folder in played.folders.items():
-                    told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder)))
+                    stranded = played.stranded.get(name, ())
+                    told.append(verdicts[name].outcome(played.stage.name, folder, judge.check(folder), stranded))
                 rehearsal.outcomes += told
                 console.say(_in_words(played, told))
         except StartError:

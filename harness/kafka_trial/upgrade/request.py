@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from kafka_trial.cluster.versions import find_version, parse_release
 from kafka_trial.compatibility.avoid import OpenFlaw, open_flaws
@@ -19,13 +20,15 @@ from kafka_trial.upgrade.successors import Chain, along
 
 LOAD = Load(opening_burst=600, rate_per_s=100.0)
 SCENARIO = Scenario("upgrade", "the brokers become another version of Kafka, stage by stage", load=LOAD)
+IN_PLACE, REPLACED = "in place", "replaced"
+SHAPES = {"in-place": IN_PLACE, "replace": REPLACED}  # as the option has them
 NO_GROUP = "none"  # the protocol of a consumer that is no member of a group
 
 
 @dataclass(frozen=True)
 class UpgradeRequest:
     """A move of a cluster between two versions, the trial of each consumer on it, by name, and what is known of the
-    path without playing it."""
+    path without playing it; `shape`: whether brokers stay, or new ones take their place."""
 
     before: str
     after: str
@@ -34,6 +37,7 @@ class UpgradeRequest:
     out: Path
     way_back: WayBack
     open_flaws: Sequence[OpenFlaw] = ()
+    shape: str = IN_PLACE
 
     @property
     def links(self) -> int:
@@ -46,7 +50,9 @@ class UpgradeRequest:
         return sum(one.lanes for one in self.specs.values())
 
 
-def make_upgrade_request(before: str, after: str, chains: Sequence[Chain], *, seed: int, out: Path) -> UpgradeRequest:
+def make_upgrade_request(
+    before: str, after: str, chains: Sequence[Chain], *, seed: int, out: Path, shape: str = IN_PLACE
+) -> UpgradeRequest:
     """Returns what was asked for; `chains`: the consumers, each with the successors that its clients are moved to.
 
     Raises:
@@ -63,8 +69,10 @@ def make_upgrade_request(before: str, after: str, chains: Sequence[Chain], *, se
     protocols = _protocols([one.consumer.kafka.protocol for one in specs.values()])
     later = _protocols([next_one.kafka.protocol for one in specs.values() for next_one in one.successors])
     state = ClusterState(levels, voters="static", formatted_by=old)
-    require_path(Move(old, new, state, protocols=protocols, protocols_after=later), where=where)
-    return UpgradeRequest(before, after, specs, seed, out, reversible_until(old, new, levels), open_flaws(new))
+    exchanged: Literal["nothing", "brokers"] = "nothing" if shape == IN_PLACE else "brokers"
+    move = Move(old, new, state, protocols=protocols, protocols_after=later, replaced=exchanged)
+    require_path(move, where=where)
+    return UpgradeRequest(before, after, specs, seed, out, reversible_until(old, new, levels), open_flaws(new), shape)
 
 
 def _specs(chains: Sequence[Chain], before: str, after: str, *, seed: int) -> Mapping[str, TrialSpec]:

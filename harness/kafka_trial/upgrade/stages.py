@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kafka_trial.cluster.cluster import node_name
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.scenario import STABLE, Step
 
 BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
 OUTAGE_S = 4.0
+ROLL = "version-roll"
 
 
 @dataclass(frozen=True)
 class Stage:
     """One stage: first, if it `finalises`, the features of its version are, and if it `compacts`, the offsets log is;
-    `roll` are the brokers that become that version; `steps` are faults of each group's own, after it."""
+    then `shared` steps, played once for all groups; then `steps`, faults of each group's own."""
 
     name: str
     summary: str
     version: str
-    roll: tuple[int, ...] = ()
+    shared: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = ()
     finalises: bool = False
     compacts: bool = False
@@ -41,12 +43,18 @@ def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controll
     yield Stage("before", f"Kafka {before}, a member killed", before, steps=(KILLED,))
     for number, broker in enumerate(in_order[:-1], 1):
         steps = (KILLED_LATER, STALLED) if number == 1 else ()
-        yield Stage(f"mixed-{number}", f"{number} of {len(in_order)} brokers are {after}", after, (broker,), steps)
-    yield Stage("rolled", f"all brokers are {after}, nothing is finalised", after, in_order[-1:])
-    yield Stage("rolled-back", f"all brokers are {before} again", before, in_order)
-    yield Stage("forward-again", f"all brokers are {after} again", after, in_order)
+        summary = f"{number} of {len(in_order)} brokers are {after}"
+        yield Stage(f"mixed-{number}", summary, after, (roll((broker,), after),), steps)
+    yield Stage("rolled", f"all brokers are {after}, nothing is finalised", after, (roll(in_order[-1:], after),))
+    yield Stage("rolled-back", f"all brokers are {before} again", before, (roll(in_order, before),))
+    yield Stage("forward-again", f"all brokers are {after} again", after, (roll(in_order, after),))
+    yield finalised(after, in_order[0])
+
+
+def finalised(version: str, broker: int) -> Stage:
+    """Returns the stage in which the features of a version are finalised; then a broker is restarted."""
     summary = "features are finalised one by one, a broker restarted, a member killed"
-    yield Stage("finalised", summary, after, in_order[:1], (KILLED_LATER,), finalises=True)
+    return Stage("finalised", summary, version, (roll((broker,), version),), (KILLED_LATER,), finalises=True)
 
 
 def reloaded(version: str, brokers: Sequence[int]) -> Stage:
@@ -55,7 +63,17 @@ def reloaded(version: str, brokers: Sequence[int]) -> Stage:
     Damage of versions has shown only there (KAFKA-20254 in 4.2.0, KAFKA-21117).
     """
     summary = "the offsets log is compacted, every broker restarted, every group loaded again"
-    return Stage("reloaded", summary, version, tuple(brokers), compacts=True)
+    return Stage("reloaded", summary, version, (roll(brokers, version),), compacts=True)
+
+
+def roll(nodes: Sequence[int], version: str) -> Step:
+    """Returns the restart of nodes as a version, one after the other."""
+    return Step(ROLL, "all", for_s=0.0, options={"version": version, "brokers": named(nodes)})
+
+
+def named(nodes: Sequence[int]) -> str:
+    """Returns the names of nodes, as faults take them."""
+    return ",".join(map(node_name, nodes))
 
 
 KILLED = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0)

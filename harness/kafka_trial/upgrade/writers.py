@@ -52,6 +52,14 @@ class WritersHandle:
         """
         return str(self._ask("end", "ended"))
 
+    def go_on_at(self, bootstrap: str) -> None:
+        """Names brokers that are there now, for clients that begin anew: the first ones may be gone.
+
+        Raises:
+            UnjudgeableError: the process died.
+        """
+        self._ask(f"brokers {bootstrap}", "brokers")
+
     def losses(self) -> tuple[Loss, ...]:
         """Has both topics read to their ends; returns what is not as promised and was not told before.
 

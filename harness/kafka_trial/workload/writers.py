@@ -7,6 +7,7 @@ idempotently. A command is a line on stdin, an answer a JSON line on stdout:
 ```
 open    the next transaction stays open until `end`: answers with its number once the brokers have its records
 end     commits it; answers with its outcome
+brokers HOST:PORT,…  clients that begin anew ask these; answers with them
 read    commits one more transaction, and writes nothing while a reader of committed records reads both topics to their
         ends; answers with what is not as Kafka promised (`writer_ledger.py`), or why that is not known
 ```
@@ -200,6 +201,13 @@ class TopicRead:
     refusal: str = ""
 
 
+@dataclass
+class Addresses:
+    """The brokers that clients ask which begin anew, as `HOST:PORT,…`."""
+
+    bootstrap: str
+
+
 class Writers:
     """Both writers, and what they are told to do."""
 
@@ -209,8 +217,10 @@ class Writers:
         sends: IdempotentWriter,
         ledger: Ledger,
         read: Callable[[], tuple[TopicRead, TopicRead]],
+        addresses: Addresses,
     ) -> None:
         """`read` reads the topic of the transactions, and that of the sends."""
+        self._addresses = addresses
         self._transactions = transactions
         self._sends = sends
         self._ledger = ledger
@@ -230,19 +240,23 @@ class Writers:
 
     def obey(self, command: str) -> dict[str, Any]:
         """Does what it is told; returns the answer."""
-        match command:
-            case "open" if not self._transactions.is_open():
+        match command.split(" "):
+            case ["brokers", bootstrap]:
+                self._addresses.bootstrap = bootstrap
+                return {"brokers": bootstrap}
+            case ["open"] if not self._transactions.is_open():
                 if self._transactions.begin():
                     return {"open": len(self._ledger.transactions) - 1}
                 if self._transactions.is_open():
                     self._transactions.end(commit=False)
                 return {"error": "the brokers did not take a transaction's records in time"}
-            case "end" if self._transactions.is_open():
+            case ["end"] if self._transactions.is_open():
                 return {"ended": self._transactions.end(commit=True)}
-            case "read":
+            case ["read"]:
                 return {"read": self._told()}
             case _:
-                return {"error": f"cannot obey {command!r} now. Valid: open, end (of what is open), read"}
+                valid = "Valid: brokers HOST:PORT,…, open, end (of what is open), read"
+                return {"error": f"cannot obey {command!r} now. {valid}"}
 
     def _told(self) -> dict[str, Any]:
         if self._transactions.is_open():
@@ -349,15 +363,19 @@ def _ends(settings: dict[str, Any], topic: str, partitions: int) -> dict[int, in
 def main(arguments: list[str] | None = None) -> int:
     """Writes and obeys until stdin ends."""
     options = _options(arguments)
-    ledger = Ledger()
+    ledger, addresses = Ledger(), Addresses(options.bootstrap)
     with (options.history / "writers.jsonl").open("xb") as file:
         tell = partial(_write_line, file)
-        make = partial(_transactional, options.bootstrap, options.transactions)
+        make = partial(_transactional, addresses, options.transactions)
         transactions = TransactionalWriter(make, options.transactions, options.partitions, ledger, tell)
-        sends = IdempotentWriter(partial(_idempotent, options.bootstrap), options.sends, ledger, tell)
+        sends = IdempotentWriter(partial(_idempotent, addresses), options.sends, ledger, tell)
         topics = (options.transactions, options.sends)
-        read = [partial(read_committed, options.bootstrap, topic, options.partitions) for topic in topics]
-        writers = Writers(transactions, sends, ledger, lambda: (read[0](), read[1]()))
+
+        def read() -> tuple[TopicRead, TopicRead]:
+            one, other = (read_committed(addresses.bootstrap, topic, options.partitions) for topic in topics)
+            return one, other
+
+        writers = Writers(transactions, sends, ledger, read, addresses)
         rest: bytes | None = b""
         while rest is not None:
             writers.turn()
@@ -384,18 +402,18 @@ def _obey_new(writers: Writers, rest: bytes) -> bytes | None:
     return rest if read else None
 
 
-def _transactional(bootstrap: str, topic: str) -> Producer:
+def _transactional(addresses: Addresses, topic: str) -> Producer:
     limit_ms = round(TRANSACTION_WITHIN_S * 1000)
     own = {"client.id": "kafka-trial-writers-transactions", "transactional.id": f"kafka-trial-writers-{topic}"}
     limits = {"transaction.timeout.ms": limit_ms, "message.timeout.ms": limit_ms, "linger.ms": 5}
-    client = Producer(client_settings(bootstrap, Load()) | own | limits)
+    client = Producer(client_settings(addresses.bootstrap, Load()) | own | limits)
     client.init_transactions(BEGUN_WITHIN_S)
     return client
 
 
-def _idempotent(bootstrap: str, error: Callable[[Any], None]) -> Producer:
+def _idempotent(addresses: Addresses, error: Callable[[Any], None]) -> Producer:
     own = {"client.id": "kafka-trial-writers-sends", "error_cb": error, "linger.ms": 5}
-    return Producer(client_settings(bootstrap, Load()) | own)
+    return Producer(client_settings(addresses.bootstrap, Load()) | own)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -1,0 +1,32 @@
+"""The stages of either shape, in their order, and the nodes that they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.registry import find_consumer
+from kafka_trial.upgrade.plan import make_plan
+from kafka_trial.upgrade.request import IN_PLACE, REPLACED, make_upgrade_request
+from kafka_trial.upgrade.successors import Chain
+
+LAST = ["rolled", "rolled-back", "forward-again", "finalised"]
+MOVED = ["clients-mixed", "clients-moved-1", "clients-back-1"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "nodes"),
+    [
+        (IN_PLACE, ["before", "mixed-1", "mixed-2"], (0, 0)),
+        (REPLACED, ["before", "replaced-1", "replaced-2", "replaced"], (3, 9)),
+    ],
+)
+def test_both_shapes_end_alike(shape: str, first: list[str], nodes: tuple[int, int], tmp_path: Path) -> None:
+    """Clients are moved where a consumer names a successor; the offsets log is loaded again last of all."""
+    sound = find_consumer("python-at-least-once")
+    for successors, moved in (((), []), ((find_consumer("python-at-least-once/cooperative"),), MOVED)):
+        request = make_upgrade_request("3.9.2", "4.3.1", [Chain(sound, successors)], seed=1, out=tmp_path, shape=shape)
+        plan = make_plan(request)
+        assert list(plan.names) == [*first, *LAST, *moved, "reloaded"]
+        assert (plan.controllers, plan.further) == nodes
