@@ -12,11 +12,8 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import orjson
@@ -32,10 +29,9 @@ from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until
 from literal_run import make_folder
+from machines import COMMAND, ENDS_WITHIN_S, Machine, disk_of, fill
 
 SCENARIO = Path(__file__).with_name("one-broker.toml")
-COMMAND = Path(sys.executable).with_name("kafka-trial")
-ENDS_WITHIN_S = 240
 DISK_BYTES = 64 * 1024 * 1024
 IDLE = """
 schema = 1
@@ -49,42 +45,6 @@ events = "jsonl"
 [claim]
 delivery = "at-least-once"
 """
-
-
-@dataclass
-class Machine:
-    """What the command sees of this machine, and how to run it there."""
-
-    env: dict[str, str]
-    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Runs the command to its end."""
-        with self.started(*arguments) as harness:
-            out, err = harness.communicate(timeout=ENDS_WITHIN_S)
-        return subprocess.CompletedProcess(arguments, harness.returncode, out, err)
-
-    @contextmanager
-    def started(self, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-        """Starts the command; kills it at the end of the `with` where it still runs."""
-        env = self.env | {"KAFKA_TRIAL_TEST_MARK": self.mark, "COLUMNS": "1000"}
-        with subprocess.Popen(
-            [COMMAND, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as harness:
-            try:
-                yield harness
-            finally:
-                harness.kill()
-
-    def left(self) -> list[psutil.Process]:
-        """Returns what still runs of all that was started here, after ten seconds to go."""
-        marked = [process for process in psutil.process_iter() if self._is_marked(process)]
-        return psutil.wait_procs(marked, timeout=10)[1]
-
-    def _is_marked(self, process: psutil.Process) -> bool:
-        with suppress(psutil.Error):
-            return process.environ().get("KAFKA_TRIAL_TEST_MARK") == self.mark
-        return False
 
 
 @pytest.fixture
@@ -112,26 +72,15 @@ def without_java(tmp_path: Path) -> Machine:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A small disk of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "kafka-trial-test", place]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no `mount` to make a small disk with")
-    if done.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-    try:
+    with disk_of(DISK_BYTES, tmp_path / "disk") as place:
         yield place
-    finally:
-        subprocess.run(["umount", "--lazy", place], check=True)
 
 
 @pytest.mark.cluster
 @pytest.mark.rotates(together="dear")
 def test_a_disk_that_is_full_before_the_trial_begins_nothing(machine: Machine, disk: Path) -> None:
     """Status 3 names the run folder, the room it needs and --out."""
-    _fill(disk)
+    fill(disk)
     ran = machine.run(*_trial(disk / "run"))
     said = [str(disk / "run") in ran.stderr, "free space, or choose" in ran.stderr, "Traceback" in ran.stderr]
     assert (ran.returncode, said, machine.left()) == (NOT_BEGUN, [True, True, False], []), ran.stderr[-3000:]
@@ -146,7 +95,7 @@ def test_a_disk_that_fills_up_leaves_a_history_that_is_judged_unknown(phase: str
     with machine.started(*_trial(disk / "run")) as harness:
         _wait_for_phase(disk / "run", phase, harness)
         started = psutil.Process(harness.pid).children(recursive=True)
-        _fill(disk)
+        fill(disk)
         _, err = harness.communicate(timeout=ENDS_WITHIN_S)
     said = [str(disk / "run") in err, "free space, or choose" in err, "Traceback" in err]
     assert (harness.returncode, said) == (UNKNOWN, [True, True, False]), err[-3000:]
@@ -166,7 +115,7 @@ def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: 
     consumer.write_text(IDLE)
     with machine.started("run", scenario, "--consumer", consumer, "--no-check", "--out", disk / "run") as harness:
         wait_until((disk / "run" / "history" / "consumer-m2-0.jsonl").exists, within_s=120, what="the last member")
-        _fill(disk)
+        fill(disk)
         _, err = harness.communicate(timeout=ENDS_WITHIN_S)
     assert (harness.returncode, "free space, or choose" in err, machine.left()) == (UNKNOWN, True, []), err[-3000:]
 
@@ -240,13 +189,6 @@ def _trial(out: Path, consumer: str | Path = "python-at-least-once", *options: s
     """Returns the words of a short trial; recorded only, unless `--check` is among `options`."""
     judged = [] if "--check" in options else ["--no-check"]
     return ["run", SCENARIO, "--consumer", consumer, "--seed", "7", "--out", out, *judged]
-
-
-def _fill(disk: Path) -> None:
-    """Writes until the disk takes no more byte."""
-    with (disk / "filler").open("ab", buffering=0) as filler, suppress(OSError):
-        while True:
-            filler.write(bytes(4096))
 
 
 def _wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[str]) -> None:

@@ -12,7 +12,7 @@ from kafka_trial.cli import main
 from kafka_trial.errors import PASS
 from kafka_trial.registry import find_consumer
 
-STAGES = ["before", "mixed-1", "mixed-2", "rolled", "rolled-back", "forward-again", "finalised"]
+STAGES = ["before", "mixed-1", "mixed-2", "rolled", "rolled-back", "forward-again", "finalised", "reloaded"]
 
 
 @pytest.mark.cluster
