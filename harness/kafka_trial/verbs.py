@@ -253,7 +253,9 @@ def upgrade(options: Namespace) -> int:
     chains = [parse_chain(given, registry.find_consumer) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     shape = SHAPES[options.shape]
-    request = make_upgrade_request(options.from_version, options.to, chains, seed=seed, out=out, shape=shape)
+    request = make_upgrade_request(
+        options.from_version, options.to, chains, seed=seed, out=out, shape=shape, image=options.consumer_image
+    )
     plan = make_plan(request)
     rehearsal = Rehearsal(request, plan.names)
     with Console() as console:

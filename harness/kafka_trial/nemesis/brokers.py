@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafka_trial.cluster.cluster import node_name
-from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
+from kafka_trial.cluster.cluster import node_in_words, node_name
+from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version, is_of, said_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
@@ -160,6 +160,7 @@ def _turns(
 
 def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, version: str | None = None) -> Evidence:
     was = injection.process_of("before", handle)
+    logged_bytes = handle.server_log.stat().st_size if handle.server_log.exists() else 0
     began_s, began_wall_s = time.monotonic(), time.time()
     try:
         handle.terminate()
@@ -178,8 +179,13 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
         whole = isr_whole_within(injection, handle.id, before)
     seen = evidence.replaced(was, injection.process_of("inside", handle))
     took = {"exit_s": round(exit_s, 3), "in_sync_s": round(time.monotonic() - began_s, 3)}
-    became = {} if version is None else {"version": version}
-    return seen.with_details(broker=handle.id, isr_whole_again=whole, **took, **became)
+    if version is None:
+        return seen.with_details(broker=handle.id, isr_whole_again=whole, **took)
+    said = said_version(handle.server_log, from_byte=logged_bytes)
+    details = {"broker": handle.id, "isr_whole_again": whole, **took, "version": version, "said_version": said}
+    if not is_of(said, version):
+        return Evidence(False, f"{node_in_words(handle.id)} says that it is Kafka {said}, not {version}", details)
+    return seen.with_details(**details)
 
 
 def _before(injection: Injection) -> tuple[BrokerHandle, ProcessSnapshot, TopicSnapshot]:
