@@ -49,13 +49,15 @@ def container_cluster(
     lanes: int = LANES,
     kafka_image: str | None = None,
     later: Sequence[str] = (),
+    consumer_images: Sequence[str] = (),
     controllers: int = 0,
     further: int = 0,
 ) -> Iterator[BootedCluster]:
     """Boots a cluster of containers and ends it; its logs are in a temporary folder, which goes with it.
 
     `kafka_image`: that of the brokers; by default what `image_for_kafka` returns. `later`: the versions that brokers
-    may become; their images too are there before anything starts. `controllers` and `further` as for `process_cluster`.
+    may become; their images, and those of consumers, are there before anything starts. `controllers` and `further` as
+    for `process_cluster`.
 
     Raises:
         InputError: unknown version; one image is named for several versions.
@@ -67,6 +69,8 @@ def container_cluster(
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
         stack.callback(client.close)
+        for image in consumer_images:
+            require_image(client, image)
         kafka_images = images_for_kafka(client, [version, *later], {version: kafka_image} if kafka_image else {})
         proxy_image = image_for_toxiproxy(client)
         images = {image: require_image(client, image) for image in (*kafka_images.values(), proxy_image)}

@@ -179,13 +179,19 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
         whole = isr_whole_within(injection, handle.id, before)
     seen = evidence.replaced(was, injection.process_of("inside", handle))
     took = {"exit_s": round(exit_s, 3), "in_sync_s": round(time.monotonic() - began_s, 3)}
+    seen = seen.with_details(broker=handle.id, isr_whole_again=whole, **took)
     if version is None:
-        return seen.with_details(broker=handle.id, isr_whole_again=whole, **took)
-    said = said_version(handle.server_log, from_byte=logged_bytes)
-    details = {"broker": handle.id, "isr_whole_again": whole, **took, "version": version, "said_version": said}
-    if not is_of(said, version):
-        return Evidence(False, f"{node_in_words(handle.id)} says that it is Kafka {said}, not {version}", details)
-    return seen.with_details(**details)
+        return seen
+    return as_version(seen, handle.id, version, said=said_version(handle.server_log, from_byte=logged_bytes))
+
+
+def as_version(seen: Evidence, node: int, version: str, *, said: str | None) -> Evidence:
+    """Returns the evidence of a restart as a version; it took no effect where the node says that it is of another, as
+    with an image that is not what its name says."""
+    seen = seen.with_details(version=version, said_version=said)
+    if is_of(said, version):
+        return seen
+    return Evidence(False, f"{node_in_words(node)} says that it is Kafka {said}, not {version}", seen.details)
 
 
 def _before(injection: Injection) -> tuple[BrokerHandle, ProcessSnapshot, TopicSnapshot]:
