@@ -41,7 +41,7 @@ def broker_of(made: dict[str, Written], *, images: tuple[str, ...] = (OLD, NEW))
             raise StartError("no image of it")
         return made.setdefault(version, Written(version, first and first.version))
 
-    return ContainerBroker(1, Path("/nowhere/b1"), prepare, OLD, frozenset({20000}))
+    return ContainerBroker(1, OLD, Path("/nowhere/b1"), frozenset({20000}), prepare)
 
 
 def test_each_version_has_one_container_on_the_data_of_the_first() -> None:

@@ -37,10 +37,10 @@ class ContainerBroker:
     def __init__(
         self,
         number: int,
-        folder: Path,
-        prepare: Callable[[str, Container | None], Container],
         version: str,
+        folder: Path,
         ports: frozenset[int],
+        prepare: Callable[[str, Container | None], Container],
     ) -> None:
         """`prepare` writes what a version of Kafka starts with into `folder`, and makes its container, with the volumes
         of another one if there is one. `ports`: those at which it listens.
@@ -48,11 +48,9 @@ class ContainerBroker:
         Raises:
             StartError: the engine refuses to make a container.
         """
-        self.id = number
-        self.folder = folder
+        self.id, self.version, self.folder = number, version, folder
         self.request_log = folder / REQUEST_LOG
         self.server_log = folder / SERVER_LOG
-        self.version = version
         self._ports = ports
         self._prepare = prepare
         self._first = self._container = self._next = prepare(version, None)
@@ -176,7 +174,7 @@ def container_node(
         (folder / "logging.xml").write_text(text)
         return made[version]
 
-    return ContainerBroker(node, folder, prepare, version, wiring.ports_of(node))
+    return ContainerBroker(node, version, folder, wiring.ports_of(node), prepare)
 
 
 def _settings(wiring: Wiring, version: KafkaVersion, node: int) -> Mapping[str, str]:

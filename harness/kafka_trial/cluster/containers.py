@@ -98,11 +98,7 @@ def container_cluster(
 
         made = {number: make(number, version) for number in range(brokers)}
         cluster = BootedCluster(
-            name,
-            version,
-            place,
-            wiring,
-            made,
+            *(name, version, place, wiring, made),
             toxiproxy_died=lambda: _end_of(toxiproxy),
             container_network=network,
             controllers={node: make(node, version) for node in wiring.voters if node not in made},
