@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROLES = ("leader", "coordinator", "controller")
 EXIT_WITHIN_S = 12.0
 BACK_WITHIN_S = 30.0
+SAID_WITHIN_S = 10.0
 FAILOVER_WITHIN_S = 12.0
 
 
@@ -182,7 +183,20 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
     seen = seen.with_details(broker=handle.id, isr_whole_again=whole, **took)
     if version is None:
         return seen
-    return as_version(seen, handle.id, version, said=said_version(handle.server_log, from_byte=logged_bytes))
+    return as_version(seen, handle.id, version, said=_said(handle, logged_bytes))
+
+
+def _said(handle: BrokerHandle, from_byte: int) -> str | None:
+    """Returns the version that a node says it is of, in its log from a byte on; it does so once it has started up
+    (KafkaRaftServer.startup), which may be after it is in sync. None: it says none in time."""
+    with suppress(WaitTimeout):
+        return wait_until(
+            lambda: said_version(handle.server_log, from_byte=from_byte),
+            within_s=SAID_WITHIN_S,
+            what=f"{node_in_words(handle.id)} to say its version",
+            every_s=0.25,
+        )
+    return None
 
 
 def as_version(seen: Evidence, node: int, version: str, *, said: str | None) -> Evidence:
