@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +58,10 @@ def turn(broker: int, version: str, *, whole: bool) -> dict[str, Any]:
     return {"broker": broker, "version": version, "exit_s": 0.8, "in_sync_s": 4.5, "isr_whole_again": whole}
 
 
-def roll(nemesis: Recorder, number: int, *, at_s: float, turns: list[dict[str, Any]]) -> None:
-    about = {"fault_no": number, "fault": "version-roll", "target": "all: all"}
+def roll(
+    nemesis: Recorder, number: int, *, at_s: float, turns: list[dict[str, Any]], fault: str = "version-roll"
+) -> None:
+    about = {"fault_no": number, "fault": fault, "target": "all: all"}
     nemesis.record("injected", time_ns=BEGAN_NS + int(at_s * SECOND), **about)
     details = {"brokers": turns}
     told = {"bit": True, "heals": True, "message": "replaced", "details": details}
@@ -103,6 +107,26 @@ def test_stages_have_their_times_and_their_own_restarts(record: UpgradeRecord) -
         [],
     ]
     assert (record.began, record.lasted_s) == ("2026-11-28T00:00:00Z", 65.0)
+
+
+def test_a_new_broker_stands_in_the_place_of_an_old_one(tmp_path: Path) -> None:
+    """When it was in sync wherever it was to be, and when the old one was gone; the next one begins then."""
+    stage = played(tmp_path, "mixed-1")
+    turns = [
+        {"broker": old, "by": new, "version": "4.3.1", "partitions": {"t": 6}, "moved_s": 6.0, "gone_s": 9.5}
+        for old, new in ((0, 3), (1, 4))
+    ]
+    folder = create_run_folder(tmp_path / "replaced", "mixed-1", NAME)
+    shutil.copytree(stage.folders[NAME].path, folder.path, dirs_exist_ok=True)
+    (folder.history / "nemesis.jsonl").unlink()
+    with Recorder(folder.history, "nemesis") as nemesis:
+        roll(nemesis, 0, at_s=45, turns=turns, fault="broker-replace")
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    record = make_record(Rehearsal(request, ["mixed-1"], [replace(stage, folders={NAME: folder})]))
+    assert list(record.stages[0].rolls) == [
+        BrokerRoll(3, "4.3.1", 45.0, 9.5, 6.0, instead_of=0),
+        BrokerRoll(4, "4.3.1", 54.5, 9.5, 6.0, instead_of=1),
+    ]
 
 
 def test_outcomes_have_the_run_folders_that_show_them(record: UpgradeRecord, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from kafka_trial.upgrade.record import (
     UpgradeRecord,
 )
 from kafka_trial.upgrade.rehearsal import Rehearsal
+from kafka_trial.upgrade.replaced import REPLACE
 from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
 from kafka_trial.upgrade.stages import ROLL
 
@@ -163,7 +164,7 @@ def _times(folder: RunFolder, stage: str) -> tuple[float | None, list[BrokerRoll
 def _rolls(folder: RunFolder, base_ns: int) -> Iterator[BrokerRoll]:
     injected_ns: dict[object, int] = {}
     for event in _events(folder, "nemesis"):
-        if event.details.get("fault") != ROLL:
+        if event.details.get("fault") not in (ROLL, REPLACE):
             continue
         number = event.details.get("fault_no")
         if event.kind == "injected":
@@ -174,7 +175,11 @@ def _rolls(folder: RunFolder, base_ns: int) -> Iterator[BrokerRoll]:
 
 def _turns(evidence: Event, at_s: float) -> Iterator[BrokerRoll]:
     for turn in evidence.details.get("details", {}).get("brokers", ()):
-        if {"broker", "version"} <= turn.keys():
+        if {"broker", "by", "version"} <= turn.keys():
+            old, gone_s = turn["broker"], turn.get("gone_s")
+            yield BrokerRoll(turn["by"], turn["version"], round(at_s, 1), gone_s, turn.get("moved_s"), instead_of=old)
+            at_s += gone_s or 0.0
+        elif {"broker", "version"} <= turn.keys():
             whole = turn.get("in_sync_s") if turn.get("isr_whole_again") else None
             yield BrokerRoll(turn["broker"], turn["version"], round(at_s, 1), turn.get("exit_s"), whole)
         at_s += turn.get("in_sync_s") or 0.0

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from kafka_trial.cluster.cluster import node_name
 from kafka_trial.errors import WRONG_INPUT
 from kafka_trial.report.certificate import duration_in_words
 from kafka_trial.upgrade.cluster_state import CLUSTER, SETTING, Loss
@@ -49,15 +50,22 @@ class RecordedConsumer:
 
 @dataclass(frozen=True)
 class BrokerRoll:
-    """A restart of one broker as a version. `at_s`: when it was told to end, in seconds since the rehearsal began;
-    `exit_s` and `in_sync_s`: how long from then until it had exited, and until it was back in the ISR of every
-    partition (None: not within its time)."""
+    """A node that became a version: by a restart, or as a new broker `instead_of` another one. `at_s`: when it began,
+    in seconds since the rehearsal began; `exit_s`: how long from then until the process had exited that had to (the
+    node's own, or the old broker's); `in_sync_s`: until the node was in the ISR of every partition that it was to hold
+    (None: not within its time)."""
 
     broker: int
     version: str
     at_s: float
     exit_s: float | None
     in_sync_s: float | None
+    instead_of: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the node, as faults have it."""
+        return node_name(self.broker)
 
 
 @dataclass(frozen=True)

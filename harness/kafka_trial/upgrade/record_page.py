@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kafka_trial.cluster.cluster import node_name
 from kafka_trial.history.output_names import UPGRADE, UPGRADE_PAGE
 from kafka_trial.report.certificate import duration_in_words
 from kafka_trial.report.html import static_page
@@ -30,6 +31,7 @@ from kafka_trial.upgrade.record_results import ONLY_THESE, SHOWN, write_upgrade_
 
 CLASSES: Final = {"go": "pass", "no-go": "fail", "unknown": "unknown"}  # of the reports' style
 RESTARTED: Final = "restarts"
+JOINS: Final = "joins, and its data comes"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def page_of_upgrade(record: UpgradeRecord) -> str:
         not_tried=list(left_open(record)),
         only_these=ONLY_THESE,
         clients={one.name: list(_clients(one.clients)) for one in record.consumers},
-        lines={broker: list(bands(record, broker)) for broker in _brokers(record)},
+        lines={node_name(broker): list(bands(record, broker)) for broker in _brokers(record)},
         marks=list(_marks(record)),
         versions=[record.before, record.after],
         name=UPGRADE,
@@ -78,20 +80,29 @@ def _clients(clients: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def _brokers(record: UpgradeRecord) -> list[int]:
     """Returns the ids of the brokers whose line can be drawn: none where nothing says how long it all took."""
-    rolled = (roll.broker for stage in record.stages for roll in stage.rolls)
+    rolls = [roll for stage in record.stages for roll in stage.rolls]
+    rolled = (broker for roll in rolls for broker in (roll.broker, roll.instead_of) if broker is not None)
     return sorted({*record.brokers, *rolled}) if record.lasted_s else []
 
 
 def bands(record: UpgradeRecord, broker: int) -> Iterator[Band]:
-    """Yields the line of a broker: its versions, and its restarts between them."""
+    """Yields the line of a node: its versions, and its restarts between them. A new broker's begins where it joins, and
+    an old one's ends where it is gone."""
     assert record.lasted_s
     version, since_s = record.before, 0.0
     for stage, roll in _rolls(record, broker):
         back_s = _back_s(roll, stage, record.lasted_s)
-        yield _band(record, version, since_s, roll.at_s)
-        yield _band(record, RESTARTED, roll.at_s, back_s)
+        if roll.instead_of is None:
+            yield _band(record, version, since_s, roll.at_s)
+        yield _band(record, RESTARTED if roll.instead_of is None else JOINS, roll.at_s, back_s)
         version, since_s = roll.version, back_s
-    yield _band(record, version, since_s, record.lasted_s)
+    yield _band(record, version, since_s, _gone_s(record, broker) or record.lasted_s)
+
+
+def _gone_s(record: UpgradeRecord, broker: int) -> float | None:
+    """Returns when a broker was gone in whose place another one had come; None where it stays."""
+    rolls = (roll for stage in record.stages for roll in stage.rolls)
+    return next((one.at_s + (one.exit_s or 0.0) for one in rolls if one.instead_of == broker), None)
 
 
 def _rolls(record: UpgradeRecord, broker: int) -> list[tuple[RecordedStage, BrokerRoll]]:
@@ -111,7 +122,7 @@ def _back_s(roll: BrokerRoll, stage: RecordedStage, lasted_s: float) -> float:
 def _band(record: UpgradeRecord, what: str, begin_s: float, end_s: float) -> Band:
     assert record.lasted_s
     begin_s, end_s = (min(max(at_s, 0.0), record.lasted_s) for at_s in (begin_s, end_s))
-    kinds = {RESTARTED: "restart", record.before: "before", record.after: "after"}
+    kinds = {RESTARTED: "restart", JOINS: "restart", record.before: "before", record.after: "after"}
     told = f"{what}, {begin_s:.0f} to {end_s:.0f} s"
     return Band(kinds.get(what, "other"), _percent(begin_s, record), _percent(max(0.0, end_s - begin_s), record), told)
 
