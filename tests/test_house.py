@@ -15,7 +15,7 @@ from lab.house import PAGE_NAME, circles, count, duplicated, imported, lines_of_
 
 HARNESS = Path(__file__).parent.parent / "harness"
 HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
-SINS_LINES_MAX = 2530
+SINS_LINES_MAX = 2575
 
 
 def _nodes(module: Path, *kinds: type[Any]) -> list[Any]:
@@ -110,7 +110,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         ),
     },
     "upgrade": {
-        *("errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"),
+        *("__version__", "errors", "scenario", "history", "process", "kafka_protocol", "cluster", "nemesis", "trial"),
         *("compatibility", "invariants.invariant", "verdict.decide", "check", "registry"),
         *("report.certificate", "report.sealed_files", "report.html", "report.junit", "report.markdown"),
         *("report.event_text", "report.explain", "report.run_metadata"),

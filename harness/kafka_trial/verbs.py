@@ -238,9 +238,10 @@ def certify(options: Namespace) -> int:
 
 def upgrade(options: Namespace) -> int:
     """`upgrade --from A --to B --consumer FILE…`: go (0) or no-go (1) for these consumers, stage by stage."""
+    from kafka_trial.compatibility.paths import PathError
     from kafka_trial.history.output_names import UPGRADE_PAGE
     from kafka_trial.report.markdown import append_summary
-    from kafka_trial.upgrade.make_record import make_record
+    from kafka_trial.upgrade.make_record import make_record, refused_record
     from kafka_trial.upgrade.plan import make_plan
     from kafka_trial.upgrade.record_page import write_upgrade
     from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
@@ -253,7 +254,12 @@ def upgrade(options: Namespace) -> int:
     chains = [parse_chain(given, registry.find_consumer) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     shape = SHAPES[options.shape]
-    request = make_upgrade_request(options.from_version, options.to, chains, seed=seed, out=out, shape=shape)
+    move = options.from_version, options.to
+    try:
+        request = make_upgrade_request(*move, chains, seed=seed, out=out, shape=shape)
+    except PathError as refused:
+        write_upgrade(refused_record(*move, refused.problems, seed=seed, shape=shape, out=out), out)
+        raise
     plan = make_plan(request)
     rehearsal = Rehearsal(request, plan.names)
     with Console() as console:

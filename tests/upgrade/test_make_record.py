@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka_trial.cli import main
 from kafka_trial.compatibility.paths import RULES
+from kafka_trial.errors import WRONG_INPUT
+from kafka_trial.history.output_names import UPGRADE, UPGRADE_PAGE
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
@@ -20,6 +24,7 @@ from kafka_trial.upgrade.make_record import changes_needed, make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN, StageOutcome
 from kafka_trial.upgrade.play import STAGES, PlayedStage
 from kafka_trial.upgrade.record import BrokerRoll, NotTried, UpgradeRecord
+from kafka_trial.upgrade.record_file import read_record
 from kafka_trial.upgrade.rehearsal import Rehearsal
 from kafka_trial.upgrade.request import make_upgrade_request
 from kafka_trial.upgrade.stages import Stage
@@ -184,3 +189,16 @@ def test_a_rehearsal_that_played_no_stage_is_unknown(tmp_path: Path) -> None:
     record = make_record(Rehearsal(request, ["before", "rolled"], ended_early="no consumer got to work"))
     assert (record.outcome, record.began, record.lasted_s, record.finalised_before) == (NOT_KNOWN, "", None, None)
     assert [one.what for one in record.not_tried][:2] == ["before", "rolled"]
+
+
+def test_a_path_that_is_refused_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, nothing was started, and the page says by which rule; what is wrong otherwise leaves nothing."""
+    words = ["upgrade", "--from", "3.9.2", "--consumer", NAME, "--out", str(tmp_path / "out")]
+    assert main([*words, "--to", "4.3.9"]) == WRONG_INPUT
+    assert not (tmp_path / "out").exists()
+    assert main([*words, "--to", "4.2.0"]) == WRONG_INPUT
+    record = read_record(tmp_path / "out" / UPGRADE)
+    assert (record.exit, record.outcome, record.stages) == (WRONG_INPUT, NO_GO, [])
+    assert "4.2.0 is to be avoided" in record.path.refusals[0]
+    assert record.path.refusals[0] in unescape((tmp_path / "out" / UPGRADE_PAGE).read_text())
+    assert "4.2.0 is to be avoided" in capsys.readouterr().err

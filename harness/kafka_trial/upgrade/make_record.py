@@ -6,13 +6,14 @@ counts from. When a broker's turn in a roll began follows from how long those be
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kafka_trial import registry
+from kafka_trial import __version__, registry
 from kafka_trial.compatibility.paths import RULES
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event
@@ -22,6 +23,7 @@ from kafka_trial.report.explain import explanations
 from kafka_trial.report.run_metadata import clients_by_library, start_ns
 from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.consumer_files import folder_digest
+from kafka_trial.trial.provenance import git_state
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
 from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
@@ -81,6 +83,26 @@ def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
         kafka_trial=str(run.get("kafka_trial", "")),
         harness_digest=folder_digest(registry.PACKAGE),
         commit=run.get("commit"),
+    )
+
+
+def refused_record(
+    before: str, after: str, refusals: Sequence[str], *, seed: int, shape: str, out: Path
+) -> UpgradeRecord:
+    """Returns the record of a move whose path is refused: nothing was begun."""
+    return UpgradeRecord(
+        before=before,
+        after=after,
+        seed=seed,
+        consumers=[],
+        stages=[],
+        path=RecordedPath(list(RULES), "", refusals),
+        not_tried=[NotTried("all stages", "the path is refused, so that nothing was started")],
+        shape=shape,
+        host=platform.node(),
+        kafka_trial=__version__,
+        harness_digest=folder_digest(registry.PACKAGE),
+        commit=git_state(registry.PACKAGE, run=out),
     )
 
 

@@ -46,7 +46,8 @@ class Band:
 
 
 def write_upgrade(record: UpgradeRecord, out: Path) -> None:
-    """Writes upgrade.json, index.html and junit.xml, each whole or not at all."""
+    """Writes upgrade.json, index.html and junit.xml into a folder, each whole or not at all."""
+    out.mkdir(parents=True, exist_ok=True)
     write_record(record, out)
     write_whole(out / UPGRADE_PAGE, page_of_upgrade(record).encode())
     write_upgrade_junit(record, out)

@@ -56,8 +56,9 @@ def make_upgrade_request(
     """Returns what was asked for; `chains`: the consumers, each with the successors that its clients are moved to.
 
     Raises:
-        InputError: a version is not known, the path is not allowed (with every rule that refuses it), or a consumer is
-            wrong, cannot be played on the first version, or has the name of another.
+        PathError: the path is not allowed; with every rule that refuses it.
+        InputError: a version is not known, or a consumer is wrong, cannot be played on the first version, or has the
+            name of another.
     """
     where = f"--from {before} --to {after}"
     old, new = parse_release(before), parse_release(after)
