@@ -411,6 +411,12 @@ def _upgrade(parsers: _Subparsers) -> None:
         default="in-place",
         help="brokers restart on their data, or new brokers take their place (default: in-place)",
     )
+    parser.add_argument(
+        "--side-by-side",
+        type=int,
+        metavar="N",
+        help="consumers that share a cluster; more go in batches (default: twice as many as processors)",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier rehearsal's choices (default: drawn)")
     parser.add_argument(
         "--out", default="upgrade", metavar="DIR", help="an empty folder for the record and the runs (default: upgrade)"

@@ -16,7 +16,7 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
-from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, UnjudgeableError, worst
+from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, worst
 from kafka_trial.history.store import check_out
 from kafka_trial.trial.console import Console
 
@@ -241,11 +241,10 @@ def upgrade(options: Namespace) -> int:
     from kafka_trial.compatibility.paths import PathError
     from kafka_trial.history.output_names import UPGRADE_PAGE
     from kafka_trial.report.markdown import append_summary
-    from kafka_trial.upgrade.make_record import make_record, refused_record
-    from kafka_trial.upgrade.plan import make_plan
+    from kafka_trial.upgrade.batches import rehearse_all, side_by_side
+    from kafka_trial.upgrade.make_record import refused_record
     from kafka_trial.upgrade.record_page import write_upgrade
     from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
-    from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
     from kafka_trial.upgrade.request import SHAPES, make_upgrade_request
     from kafka_trial.upgrade.successors import parse_chain
 
@@ -260,20 +259,11 @@ def upgrade(options: Namespace) -> int:
     except PathError as refused:
         write_upgrade(refused_record(*move, refused.problems, seed=seed, shape=shape, out=out), out)
         raise
-    plan = make_plan(request)
-    rehearsal = Rehearsal(request, plan.names)
     with Console() as console:
         console.say(str(request.way_back))
         for flaw in request.open_flaws:
             console.say(f"{flaw.issue}: {flaw.what}. {flaw.remedy}")
-        try:
-            rehearse(rehearsal, plan, console)
-        finally:
-            if rehearsal.played:
-                record = make_record(rehearsal)
-                write_upgrade(record, out)
-    if not rehearsal.played:
-        raise UnjudgeableError(f"no stage could be played: {rehearsal.ended_early}")
+        record = rehearse_all(request, most=options.side_by_side or side_by_side(), console=console)
     if problem := append_summary(upgrade_summary(record, out)):
         print(problem, file=sys.stderr)
     print(upgrade_text(record), out / UPGRADE_PAGE, sep="\n")

@@ -106,6 +106,7 @@ class UpgradeRecord:
     `commit`: the state of the harness in git, where it has one. `began`: UTC, ISO 8601; "": not recorded. `brokers`:
     their ids. `finalised_before` and `finalised_after`: the level of each feature, None where nobody asked.
     `to_change`: what to do before the upgrade, a sentence each. `stages`: all that were planned, in their order.
+    `batches`: the folders of the records that this one has the rows of, relative to its own; none: of one cluster.
     """
 
     before: str
@@ -127,6 +128,7 @@ class UpgradeRecord:
     kafka_trial: str = ""
     harness_digest: str = ""
     commit: Mapping[str, Any] | None = None
+    batches: Sequence[str] = ()
 
     @property
     def subjects(self) -> list[str]:
