@@ -70,9 +70,11 @@ def test_what_was_played_stays(machine: Machine, tmp_path: Path) -> None:
         with machine.started(*words(out)) as harness:
             wait_for_stage(out, stage, harness)
             fill(disk) if end == FULL_DISK else harness.send_signal(signal.Signals[end])
-            _, err = harness.communicate(timeout=ENDS_WITHIN_S)
+            said = "".join(harness.communicate(timeout=ENDS_WITHIN_S))
         assert machine.left() == []
-        assert (harness.returncode, SAID.get(end, "") in err, "Traceback" in err) == (STATUSES[end], True, False), err
+        assert (harness.returncode, SAID.get(end, "") in said, "Traceback" in said) == (STATUSES[end], True, False), (
+            said
+        )
         (disk / "filler").unlink(missing_ok=True)
         assert [one for one in before if not (out / "stages" / one / CONSUMER / "verdict.json").exists()] == []
         if before and end in ("SIGINT", "SIGTERM"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from kafka_trial.errors import UnjudgeableError
@@ -17,7 +18,7 @@ from kafka_trial.upgrade.make_record import make_record
 from kafka_trial.upgrade.plan import make_plan
 from kafka_trial.upgrade.record import RecordedStage, UpgradeRecord
 from kafka_trial.upgrade.record_page import write_upgrade
-from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
+from kafka_trial.upgrade.rehearsal import NO_ROOM, Rehearsal, rehearse
 from kafka_trial.upgrade.request import UpgradeRequest
 
 PER_CORE: Final = 2  # consumers; each has three members or so, and 100 records a second
@@ -44,7 +45,7 @@ def rehearse_all(request: UpgradeRequest, *, most: int, console: Console) -> Upg
 
     Raises:
         StartError: a cluster or a trial could not be begun.
-        UnjudgeableError: no stage could be played.
+        UnjudgeableError: no stage could be played, or the record cannot be written.
         Interrupted: by Ctrl-C or SIGTERM, after all was ended.
     """
     plan, requests = make_plan(request), list(in_batches(request, most))
@@ -58,16 +59,24 @@ def rehearse_all(request: UpgradeRequest, *, most: int, console: Console) -> Upg
             finally:
                 if rehearsal.played:
                     record = make_record(rehearsal)
-                    write_upgrade(record, rehearsal.request.out)
+                    _write(record, rehearsal.request.out)
     finally:
         played = any(rehearsal.played for rehearsal in rehearsals)
         if played and len(rehearsals) > 1:
             folders = [one.out.relative_to(request.out).as_posix() for one in requests]
             record = combined([make_record(rehearsal) for rehearsal in rehearsals], folders)
-            write_upgrade(record, request.out)
+            _write(record, request.out)
     if not played:
         raise UnjudgeableError(f"no stage could be played: {rehearsals[0].ended_early}")
     return record
+
+
+def _write(record: UpgradeRecord, out: Path) -> None:
+    try:
+        write_upgrade(record, out)
+    except OSError as error:
+        message = f"the record in {out} cannot be written: {error}; {NO_ROOM}"
+        raise UnjudgeableError(message) from error
 
 
 def combined(records: Sequence[UpgradeRecord], folders: Sequence[str]) -> UpgradeRecord:

@@ -23,6 +23,8 @@ from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
 
+NO_ROOM = "free space, or choose another place with --out"
+
 
 @dataclass
 class Rehearsal:
@@ -61,6 +63,8 @@ def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
             rehearsal.ended_early = str(error)
             if isinstance(error, Interrupted):
                 raise
+        except OSError as error:
+            rehearsal.ended_early = f"what it shows could not be written any more: {error}; {NO_ROOM}"
 
 
 @contextmanager
