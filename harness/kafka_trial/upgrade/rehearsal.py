@@ -60,7 +60,7 @@ def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
         except StartError:
             raise
         except KafkaTrialError as error:
-            rehearsal.ended_early = str(error)
+            rehearsal.ended_early = f"{error}; {NO_ROOM}" if isinstance(error.__cause__, OSError) else str(error)
             if isinstance(error, Interrupted):
                 raise
         except OSError as error:
