@@ -7,7 +7,7 @@ ARGS ?=
 TESTED = trial-runs/tests-$(shell (git rev-parse HEAD; git diff HEAD) 2>/dev/null | cksum | cut -d' ' -f1).jsonl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser services dockerd images demo test test-all lint bench clients calibrate cuts cases mutate clean
+.PHONY: help setup browser services dockerd images demo test test-all lint bench clients calibrate cuts upgrade-matrix cases mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ calibrate: setup clients  ## both judges on a fresh seed, then all consumers on 
 
 cuts: setup clients  ## cut references of four libraries at every place of every API, resumable: rows and page in reports/
 	$(BIN)/python -m lab.cuts $(ARGS)
+
+upgrade-matrix: setup clients  ## upgrades between pairs of versions, with sound consumers of four libraries, resumable: see reports/
+	$(BIN)/python -m lab.upgrades $(ARGS)
 
 cases: setup  ## measure the cases that docs/cases tells of, resumable: rows in reports/, pages in docs/cases/
 	$(BIN)/python -m lab.cases $(ARGS)
