@@ -7,9 +7,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -60,12 +60,25 @@ def missing(rows: Sequence[Row], digest: str) -> list[Play]:
 
 
 def play_one(play: Play) -> Row:
-    """Plays an upgrade by the command; its run folders stay unless all is a go.
+    """Plays an upgrade; its run folders stay unless all is a go.
 
     Raises:
         UnjudgeableError: it left no record; with its last words.
     """
     out, commit = RUNS / play.folder, git_revision()
+    record, seconds = by_command(play, out)
+    row = row_of(play, record, seconds=seconds, digest=digest(), commit=commit)
+    if row.outcome == GO:
+        shutil.rmtree(out)
+    return row
+
+
+def by_command(play: Play, out: Path) -> tuple[Mapping[str, Any], float]:
+    """Plays an upgrade by the command; returns its record, and how many seconds all of it took.
+
+    Raises:
+        UnjudgeableError: it left no record; with its last words.
+    """
     shutil.rmtree(out, ignore_errors=True)
     words = ["upgrade", "--from", play.before, "--to", play.after, "--shape", play.shape]
     words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
@@ -74,13 +87,9 @@ def play_one(play: Play) -> Row:
     done = subprocess.run([sys.executable, "-m", "kafka_trial", *words], capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began_s
     try:
-        record = orjson.loads((out / UPGRADE).read_bytes())
+        return orjson.loads((out / UPGRADE).read_bytes()), seconds
     except OSError as error:
         raise UnjudgeableError(f"{play} left no record, status {done.returncode}: {done.stderr[-500:]}") from error
-    row = row_of(play, record, seconds=seconds, digest=digest(), commit=commit)
-    if row.outcome == GO:
-        shutil.rmtree(out)
-    return row
 
 
 def write_page() -> int:
