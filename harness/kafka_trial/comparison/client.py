@@ -1,7 +1,7 @@
 """Whether a new client is worse than the old one: both tried on the same suites, Kafka versions and seeds.
 
-Suite by suite and version by version, over all seeds, so that a flaw that shows only now and then is not taken for a new
-one where it showed with another seed:
+Suite by suite and version by version, over all seeds, so that a flaw that shows only now and then is not taken for a
+new one where it showed with another seed:
 
 - worse: the new client breaks in a way (a kind of anomaly that its claim forbids) that the old one did not, or it fails
   in five pairs or more that the old one passed, and in next to none the other way round;
@@ -79,9 +79,7 @@ def judge_client(
     )
 
 
-def _units(
-    before: Sequence[ComparedTrial], after: Sequence[ComparedTrial], cells: Sequence[Cell]
-) -> Iterator[_Unit]:
+def _units(before: Sequence[ComparedTrial], after: Sequence[ComparedTrial], cells: Sequence[Cell]) -> Iterator[_Unit]:
     for scenario, kafka in dict.fromkeys((scenario, kafka) for scenario, kafka, _ in cells):
         seeds = tuple(seed for *place, seed in cells if place == [scenario, kafka])
         sides = (

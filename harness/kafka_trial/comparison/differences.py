@@ -53,8 +53,8 @@ class FindingDifference:
 
 @dataclass(frozen=True)
 class FigureDifference:
-    """A figure on both sides: its medians over the pairs that have it, the median ratio with its interval (None: too few
-    pairs), and `missing`, how many pairs lack it."""
+    """A figure on both sides: its medians over the pairs that have it, the median ratio with its interval (None: too
+    few pairs), and `missing`, how many pairs lack it."""
 
     name: str
     unit: str
@@ -84,9 +84,7 @@ class Difference:
 
 def compare(all_sides: Sequence[Sides], consumer: ConsumerKind) -> list[Difference]:
     """Returns what differs between each two sides; the intervals of all figures hold together."""
-    comparisons = sum(
-        len(_with(figure, sides.pairs)) >= PAIRS_MIN for sides in all_sides for figure in FIGURES
-    )
+    comparisons = sum(len(_with(figure, sides.pairs)) >= PAIRS_MIN for sides in all_sides for figure in FIGURES)
     return [
         Difference(
             before=sides.before,

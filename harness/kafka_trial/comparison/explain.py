@@ -1,8 +1,8 @@
 """What changed between Kafka versions that may explain a difference, by KIP, issue or release note.
 
 Only what our clusters really do is named: a default that the harness sets itself cannot differ in its trials, and
-explains nothing (KIP-1263's assignment interval, which `cluster/wiring.py` sets to 0). That something is named means that
-it changed and can have this effect, not that it was shown to be the cause.
+explains nothing (KIP-1263's assignment interval, which `cluster/wiring.py` sets to 0). That something is named means
+that it changed and can have this effect, not that it was shown to be the cause.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ KNOWN_CHANGES: Final = (
 )
 
 
-def known_changes(
-    name: str, *, rises: bool, before: str, after: str, consumer: ConsumerKind
-) -> Iterator[KnownChange]:
+def known_changes(name: str, *, rises: bool, before: str, after: str, consumer: ConsumerKind) -> Iterator[KnownChange]:
     """Yields what changed from a version (exclusive) to another (inclusive) that may explain a figure or an anomaly."""
     first, last = parse_release(before), parse_release(after)
     for one in KNOWN_CHANGES:

@@ -1,7 +1,7 @@
 """The figures of one trial that versions and clients are compared by, read from its run folder.
 
-They come from the harness's own events, the request logs, the offsets log and the counts of the verdict. A figure that a
-trial cannot tell is missing, never 0: the group did not rebalance, no fault hit a member, or it was not judged.
+They come from the harness's own events, the request logs, the offsets log and the counts of the verdict. A figure that
+a trial cannot tell is missing, never 0: the group did not rebalance, no fault hit a member, or it was not judged.
 
 A rebalance begins with the first JoinGroup of a generation and ends with its last SyncGroup answer; with the consumer
 protocol it begins with the new group epoch (KIP-848) and ends when the last member is stable in it. Counted
@@ -62,7 +62,9 @@ def read_figures(folder: RunFolder) -> dict[str, float]:
         "detection": _detection_s(folder, run, [begin for begin, _ in spans]),
         "convergence": _convergence_s(run),
         "redelivered": verdict["counts"].get("redelivered") if "redelivered" in verdict.get("judged", ()) else None,
-        "throughput": next((row["rate"] for row in run if row["kind"] == "calibrated" and row.get("all_drained")), None),
+        "throughput": next(
+            (row["rate"] for row in run if row["kind"] == "calibrated" and row.get("all_drained")), None
+        ),
         "memory": max((row["rss_bytes"] for row in run if row["kind"] == "resources"), default=None),
     }
     return {name: round(float(value), 3) for name, value in found.items() if value is not None}
@@ -89,7 +91,7 @@ def _detection_s(folder: RunFolder, run: Sequence[Row], begins: Sequence[float])
 
 
 def _member_faults(nemesis: Iterable[Row]) -> Iterator[tuple[int, int]]:
-    """Yields of each fault on a member when it was injected and when its healing began; of one that hit several, once."""
+    """Yields of each fault on a member when it was injected and when its healing began, of one on several only once."""
     injected: dict[int, int] = {}
     for row in nemesis:
         if row["kind"] == "injected" and row.get("member"):
@@ -116,7 +118,12 @@ def _classic_rebalances(folder: RunFolder, group: str) -> Iterator[Span]:
     for file in sorted(folder.history.glob("requests-*.jsonl")):
         for row in _events(folder, file.stem, JOIN, SYNC):
             ended_ns, generation = row.get("source_wall_ns"), row.get("epoch")
-            if row.get("group") != group or row.get("error") != 0 or ended_ns is None or not isinstance(generation, int):
+            if (
+                row.get("group") != group
+                or row.get("error") != 0
+                or ended_ns is None
+                or not isinstance(generation, int)
+            ):
                 continue
             ended_s = ended_ns / NS_PER_S
             if row["api"] == JOIN:
@@ -159,7 +166,7 @@ def _wall_offset_ns(run: Iterable[Row]) -> int | None:
 
 
 def _events(folder: RunFolder, source: str, *words: str) -> Iterator[Row]:
-    """Yields the events of one file that hold one of some words, all without any; a damaged line is the judge's to name."""
+    """Yields the events of one file that hold one of some words, or all; a damaged line is the judge's to name."""
     path, wanted = folder.history / f"{source}.jsonl", [f'"{word}"'.encode() for word in words]
     if not path.exists():
         return

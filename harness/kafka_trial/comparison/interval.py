@@ -3,12 +3,12 @@
 A change is the logarithm of a ratio, after / before, one for each pair. The interval is the hull of two, and a figure
 differs only where both leave 0 out:
 
-- Student's interval of the mean at the level 1 - ALPHA / comparisons (Bonferroni; Dunn 1961, "Multiple comparisons among
-  means"), so that in 95 of 100 certificates no figure at all is said to differ without cause. It rests on changes that are
-  about normal. The difference of two logarithms of one distribution is symmetric, and close to that.
-- The interval of the median between order statistics (Thompson 1936; Conover, "Practical Nonparametric Statistics", 3.2)
-  at 95 %, or the highest level that so few pairs can give: 93.75 % with five. It rests on nothing but independent pairs,
-  and one stray trial cannot move it.
+- Student's interval of the mean at the level 1 - ALPHA / comparisons (Bonferroni; Dunn 1961, "Multiple Comparisons Among
+  Means"), so that in 95 of 100 certificates no figure at all is said to differ without cause. It rests on changes that
+  are about normal. The difference of two logarithms of one distribution is symmetric, and close to that.
+- The interval of the median between order statistics (Thompson 1936; Conover, "Practical Nonparametric Statistics",
+  3.2) at 95 %, or the highest level that so few pairs can give: 93.75 % with five. It rests on nothing but independent
+  pairs, and one stray trial cannot move it.
 
 The effect is the median change. A figure differs by 10 % or more, or that is not said.
 """
@@ -43,7 +43,7 @@ class Interval:
         leaves_one_out = self.low > 1 or self.high < 1
         if leaves_one_out and not 1 - EFFECT_MIN < self.ratio < 1 + EFFECT_MIN:
             return DIFFERS
-        return ALIKE if 1 - EFFECT_MIN < self.low and self.high < 1 + EFFECT_MIN else NOT_SHOWN
+        return ALIKE if self.low > 1 - EFFECT_MIN and self.high < 1 + EFFECT_MIN else NOT_SHOWN
 
 
 def paired_interval(changes: Sequence[float], *, comparisons: int) -> Interval | None:
@@ -80,7 +80,7 @@ def _median_interval(changes: Sequence[float]) -> tuple[float, float]:
 
 def _binomial_up_to(most: int, count: int) -> float:
     """Returns the probability of at most so many heads in so many throws of a fair coin."""
-    return sum(math.comb(count, heads) for heads in range(most + 1)) / 2**count
+    return float(sum(math.comb(count, heads) for heads in range(most + 1)) / 2**count)
 
 
 @cache

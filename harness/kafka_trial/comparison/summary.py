@@ -57,7 +57,9 @@ def _client_lines(client: Row) -> Iterator[str]:
 def _title(one: Row) -> str:
     kafka = "Kafka " if one["versions"] else ""
     alone = f", {one['not_paired']} trials without a decided counterpart" if one["not_paired"] else ""
-    return f"{kafka}{one['before']} → {one['after']}: {_counted(one['pairs'], 'pair')} of the same suite and seed{alone}"
+    return (
+        f"{kafka}{one['before']} → {one['after']}: {_counted(one['pairs'], 'pair')} of the same suite and seed{alone}"
+    )
 
 
 def _lines(one: Row) -> Iterator[str]:

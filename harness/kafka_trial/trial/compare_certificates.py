@@ -1,4 +1,4 @@
-"""What differs between the trials of a certificate: read from their run folders, for the certificate and for `verify`."""
+"""What differs between the trials of a certificate, by their run folders: for the certificate, and for `verify`."""
 
 from __future__ import annotations
 
