@@ -57,7 +57,8 @@ KNOWN_CHANGES: Final = (
         Release(4, 0),
         ("rebalance", "detection", "convergence", "redelivered", "throughput"),
         EITHER,
-        "the new group coordinator serves classic groups too: four threads, and commits wait up to 5 ms for others",
+        "the new group coordinator serves classic groups too, on four threads, and commits wait for others that are "
+        "written with them",
         "KIP-848",
         settings=("group.coordinator.threads", "group.coordinator.append.linger.ms"),
     ),

@@ -3,9 +3,9 @@
 A change is the logarithm of a ratio, after / before, one for each pair. The interval is the hull of two, and a figure
 differs only where both leave 0 out:
 
-- Student's interval of the mean at the level 1 - ALPHA / comparisons (Bonferroni; Dunn 1961, "Multiple Comparisons Among
-  Means"), so that in 95 of 100 certificates no figure at all is said to differ without cause. It rests on changes that
-  are about normal. The difference of two logarithms of one distribution is symmetric, and close to that.
+- Student's interval of the mean at the level 1 - ALPHA / comparisons (Bonferroni; Dunn 1961, "Multiple Comparisons
+  Among Means"), so that in 95 of 100 certificates no figure at all is said to differ without cause. It rests on changes
+  that are about normal. The difference of two logarithms of one distribution is symmetric, and close to that.
 - The interval of the median between order statistics (Thompson 1936; Conover, "Practical Nonparametric Statistics",
   3.2) at 95 %, or the highest level that so few pairs can give: 93.75 % with five. It rests on nothing but independent
   pairs, and one stray trial cannot move it.
