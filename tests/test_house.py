@@ -69,8 +69,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "claim", "scenario", "history", "invariants", "judge", "witness.samplers"),
         "kafka_protocol.primitives",
     },
+    "comparison": {"errors", "history", "cluster.versions"},
     "report": {
-        *("errors", "claim", "history", "invariants", "verdict"),
+        *("errors", "claim", "history", "invariants", "verdict", "comparison"),
         *("judge.cache", "judge.line_index", "judge.consumer_settings", "cluster.versions"),
     },
     "option_checks": {"errors"},
@@ -107,6 +108,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "report.sealed_files",
             "check",
             "option_checks",
+            "comparison",
         ),
     },
     "upgrade": {

@@ -366,7 +366,16 @@ def _certify(parsers: _Subparsers) -> None:
         "--suite", nargs="+", action="extend", metavar="NAME", help="only these (default: all of `list suites`)"
     )
     parser.add_argument(
-        "--kafka", nargs="+", action="extend", metavar="VERSION", help="only these versions (default: the newest known)"
+        "--kafka",
+        nargs="+",
+        action="extend",
+        metavar="VERSION",
+        help="these versions, and what differs between them (default: the newest known)",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="consumer.toml of the client that is replaced, tried too: fail (1) only where the new one is worse",
     )
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="try each suite N times, with seeds 1 to N (default 1)"

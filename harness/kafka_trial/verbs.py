@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -199,11 +199,13 @@ def cuts(options: Namespace) -> int:
 
 
 def certify(options: Namespace) -> int:
-    """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial."""
+    """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial, with a baseline
+    whether the consumer is worse than that."""
     from kafka_trial.cluster.wiring import LANES
     from kafka_trial.report.certificate import PAGE
     from kafka_trial.report.markdown import append_summary, certificate_summary
-    from kafka_trial.trial.certify import CertifyRequest, begin_certificate, lanes_of
+    from kafka_trial.trial.certificate_ledger import CertifyRequest
+    from kafka_trial.trial.certify import begin_baseline, begin_certificate, lanes_of
     from kafka_trial.trial.certify import certify as try_all
     from kafka_trial.trial.session import Session
     from kafka_trial.trial.suite_budget import budget_seconds
@@ -214,7 +216,7 @@ def certify(options: Namespace) -> int:
         registry.find_consumer(options.consumer),
         Path(options.out),
         suites=options.suite or (),
-        kafka_versions=options.kafka or (),
+        kafka_versions=words_of_list(options.kafka or ()),
         seeds=range(1, options.repeat + 1),
         minutes=options.minutes,
         budget_s=None if options.budget is None else budget_seconds(options.budget),
@@ -222,18 +224,30 @@ def certify(options: Namespace) -> int:
         retry_unknown=options.retry_unknown,
         image=options.consumer_image,
         load=options.load,
+        baseline=registry.find_consumer(options.baseline) if options.baseline else None,
     )
     begun = begin_certificate(asked)
+    baseline = begin_baseline(asked, begun)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
         console.say(begun.covers)
         console.phase("certify", "a line for each trial that has ended")
-        certificate = try_all(session, asked, begun, say=console.say)
+        certificate = try_all(session, asked, begun, say=console.say, baseline=baseline)
     if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
         print(problem, file=sys.stderr)
+    told = [line for part in certificate.differs for line in (part.title, *(f"  {line}" for line in part.lines))]
     print(
-        f"{certificate.verdict.upper()}: {certificate.in_words}", certificate.covers, Path(options.out) / PAGE, sep="\n"
+        f"{certificate.verdict.upper()}: {certificate.in_words}",
+        certificate.covers,
+        *told,
+        Path(options.out) / PAGE,
+        sep="\n",
     )
-    return certificate.exit
+    return certificate.status
+
+
+def words_of_list(given: Sequence[str]) -> list[str]:
+    """Returns the words of an option that takes several, which commas may part too, each once."""
+    return list(dict.fromkeys(word for one in given for word in one.split(",") if word))
 
 
 def upgrade(options: Namespace) -> int:
