@@ -241,3 +241,10 @@ def test_only_stretches_of_a_second_are_told(cost: Any) -> None:
     (partition,) = cost(workload=workload).partitions
     stretches = [(10.0, 11.0), (12.0, 13.0), (14.0, 15.0), (16.0, 17.0), (18.0, 19.0)]
     assert partition == PartitionAvailability(0, 1.6, 2.0, 1.0, None, stretches)
+
+
+def test_of_many_stretches_the_longest_are_told(cost: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a record stays small; in the order of time."""
+    monkeypatch.setattr("kafka_trial.upgrade.availability.STRETCHES_MAX", 2)
+    workload = [*sent(10, seq=0, until_s=12), *sent(13, seq=2, until_s=14), *sent(15, seq=4, until_s=18)]
+    assert cost(workload=workload).partitions[0].stretches == [(10.0, 12.0), (15.0, 18.0)]

@@ -18,7 +18,7 @@ from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.upgrade.cluster_state import ClusterState
 from kafka_trial.upgrade.make_record import changes_needed, make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN, StageOutcome
-from kafka_trial.upgrade.play import STAGES, PlayedStage
+from kafka_trial.upgrade.play import STAGES, TRIALS, PlayedStage
 from kafka_trial.upgrade.record import BrokerRoll, NotTried, UpgradeRecord
 from kafka_trial.upgrade.rehearsal import Rehearsal
 from kafka_trial.upgrade.request import make_upgrade_request
@@ -184,3 +184,32 @@ def test_a_rehearsal_that_played_no_stage_is_unknown(tmp_path: Path) -> None:
     record = make_record(Rehearsal(request, ["before", "rolled"], ended_early="no consumer got to work"))
     assert (record.outcome, record.began, record.lasted_s, record.finalised_before) == (NOT_KNOWN, "", None, None)
     assert [one.what for one in record.not_tried][:2] == ["before", "rolled"]
+
+
+def test_each_stage_has_what_it_cost_each_consumer(record: UpgradeRecord) -> None:
+    """By the last history; the consumer has nothing sent or answered here, so nothing is known but the times."""
+    costs = [(stage.name, one) for stage in record.stages for one in stage.availability]
+    assert [(stage, one.consumer, one.from_s, one.until_s) for stage, one in costs] == [
+        ("before", NAME, 10.0, 30.0),
+        ("mixed-1", NAME, 40.0, 60.0),
+    ]
+    assert [one.group.unanswered_s for _, one in costs] == [None, None]
+
+
+def test_loads_are_read_from_the_logs_of_the_whole_trial(tmp_path: Path) -> None:
+    """Where the brokers' logs are kept when the cluster is gone."""
+    logs = tmp_path / TRIALS / NAME / "logs"
+    logs.mkdir(parents=True)
+    (logs / "b0-server.log").write_text("[2026-11-28 00:00:01,000] INFO Started (kafka.server.KafkaRaftServer)")
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    (stage,) = make_record(Rehearsal(request, ["before"], [played(tmp_path, "before")])).stages
+    assert [one.group.loads for one in stage.availability] == [[]]
+
+
+def test_a_damaged_history_costs_nothing_but_this(tmp_path: Path) -> None:
+    """The record is made all the same."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    one = played(tmp_path, "before")
+    (one.folders[NAME].history / "workload.jsonl").write_bytes(b"torn\n")
+    (stage,) = make_record(Rehearsal(request, ["before"], [one])).stages
+    assert (stage.lasted_s, stage.availability) == (25.0, ())
