@@ -162,8 +162,18 @@ def test_an_observer_that_did_not_look_saw_nothing(cost: Any) -> None:
 def test_a_group_is_unanswered_between_two_answers_that_show_it_served(cost: Any) -> None:
     """Answers to it alone count, without an error of one partition either; those of all its coordinators."""
     of_b0 = [answered(second / 10) for second in range(90, 126)]
-    refused = answered(14, entries=[{"topic": "t", "partition": 0, "committed_offset": 1, "error": 16}])
-    of_b1 = [refused, answered(15, group="another"), answered(16, "FIND_COORDINATOR"), answered(17.5), answered(19.5)]
+    moved, unknown = (
+        answered(at_s, entries=[{"topic": "t", "partition": 0, "committed_offset": 1, "error": error}])
+        for at_s, error in ((13, 16), (14, 25))
+    )
+    of_b1 = [
+        moved,
+        unknown,
+        answered(15, group="another"),
+        answered(16, "FIND_COORDINATOR"),
+        answered(17.5),
+        answered(19.5),
+    ]
     group = cost(requests_b0=of_b0, requests_b1=of_b1).group
     assert (group.unanswered_s, group.answers_apart_s, group.stretches) == (5.0, 0.1, [(12.5, 17.5), (17.5, 19.5)])
 
