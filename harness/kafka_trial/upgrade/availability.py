@@ -1,8 +1,9 @@
 """Availability: how long a stage of an upgrade kept partitions and groups waiting, and which brokers served them.
 
 Read from the history of a consumer's trial, for each stage. Durations are of the time in which the stage's load was on:
-from its first phase to its `heal`, after which the load is held; what goes on longer is cut there. Which brokers were coordinator and controller is told
-up to the beginning of the next stage. What the history does not show is None, never 0.
+from its first phase to its `heal`, after which the load is held; what goes on longer is cut there. Which brokers were
+coordinator and controller is told up to the beginning of the next stage. What the history does not show is None, never
+0.
 """
 
 from __future__ import annotations

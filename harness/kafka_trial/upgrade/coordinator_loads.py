@@ -116,7 +116,7 @@ class BrokerLogs:
         self._loads: dict[int, list[tuple[int, LoggedLoad]]] = {}
         self._begin_ns: list[int] = []  # of logs whose beginning was not kept
         partition = group_partition(group, partitions=OFFSETS_PARTITIONS)
-        for log in sorted(logs.glob("b*-server.log")) if clocks.clocks else ():
+        for log in sorted(logs.glob("b[0-9]*-server.log")) if clocks.clocks else ():
             text = log.read_text(errors="replace")
             about = "\n".join(line for line in text.splitlines() if OFFSETS_TOPIC in line)
             loads = [(self._monotonic_ns(one.wall_ns), one) for one in logged_loads(about, partition)]

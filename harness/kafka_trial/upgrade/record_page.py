@@ -1,7 +1,8 @@
 """The page of a rehearsed upgrade, for those who decide on it, and all files that the rehearsal leaves.
 
 First the outcome, what came of each stage, what to change and what was not tried; below it when which broker was of
-which version, when groups and partitions were unavailable, their lag, and the reports of every stage. The page loads nothing and has no script.
+which version, when groups and partitions were unavailable, their lag, and the reports of every stage. The page loads
+nothing and has no script.
 """
 
 from __future__ import annotations
