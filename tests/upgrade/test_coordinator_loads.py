@@ -73,6 +73,8 @@ GIVEN_UP = (
     OF_4[0],
     at(2, f"{B3} Scheduling unloading of metadata for {PLACE} with epoch OptionalInt[2] {NEW}"),
 )
+KILLED = (OF_4[0], at(3, f"{B3} Starting up. (org.apache.kafka.coordinator.group.GroupCoordinatorService)"))
+KILLED_3_9 = (OF_3_9[0], at(3, "[GroupCoordinator 6]: Starting up. (kafka.coordinator.group.GroupCoordinator)"))
 LOADED = [(0.988, "")]
 
 
@@ -85,12 +87,14 @@ LOADED = [(0.988, "")]
         ((*LOADING_STILL, OF_4[1]), LOADED),
         (FAILED, [(None, "java.lang.Error: no kt")]),
         (FAILED_BY_3_9, [(None, "its server.log does not say why")]),
-        (GIVEN_UP, []),
+        *((GIVEN_UP, []), (KILLED, []), (KILLED_3_9, [])),
+        ((*KILLED, *OF_4), LOADED),
         ((), []),
     ],
     ids=[
         *("3.9", "4.0 to 4.4, and 3.9's new coordinator", "3.7's new coordinator"),
-        *("is active", "3.9: is active", "is loading", "was loading", "failed", "3.9: failed", "given up", "nothing"),
+        *("is active", "3.9: is active", "is loading", "was loading", "failed", "3.9: failed", "given up"),
+        *("its process was killed", "3.9: its process was killed", "loaded by the next process", "nothing"),
     ],
 )
 def test_loads_are_read_as_each_version_logs_them(

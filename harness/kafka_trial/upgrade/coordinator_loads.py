@@ -2,8 +2,9 @@
 
 The lines are those of Kafka's coordinators (read in its sources and in the jars of 3.7.2, 3.9.2, 4.0.2, 4.1.2, 4.2.1,
 4.2.2, 4.3.1 and 4.4.0): of the old one, `GroupMetadataManager.scala` up to 3.9, and of the new one,
-`CoordinatorRuntime.java`, whose words are the same from 3.8 on. Each begins with "Scheduling loading", and ends with
-"Finished loading", with why it failed, or with being given up. Their times are local, of the brokers' machine.
+`CoordinatorRuntime.java`, whose words are the same from 3.9 on. Each load begins with "Scheduling loading", and ends
+with "Finished loading", with why it failed, or given up: unloaded again, or the process ended. Times are local, of the
+brokers' machine.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from kafka_trial.upgrade.coordinator_answers import Span
 NOT_ENDED: Final = "it had not ended"
 MS_PER_S: Final = 1000
 _LINE: Final = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (?:INFO|ERROR) (.*)")
+# Its process ends, or another one begins.
+_PROCESS: Final = re.compile(r"\[GroupCoordinator (?:id=)?\d+\]:? (?:Starting up|Shutting down)\.")
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class _Words:
             rf"Already loading offsets and group metadata from {place}|The coordinator {place} is already "
             rf"|(?:Not|Ignored) loading (?:offsets and group )?metadata (?:for|from) {place}"
         )
-        self.given_up = re.compile(rf"Scheduling unloading of (?:offsets and group )?metadata (?:for|from) {place}")
+        self.given_up = re.compile(
+            rf"Scheduling unloading of (?:offsets and group )?metadata (?:for|from) {place}|{_PROCESS.pattern}"
+        )
 
 
 def logged_loads(server_log: str, partition: int) -> Iterator[LoggedLoad]:
@@ -118,7 +123,7 @@ class BrokerLogs:
         partition = group_partition(group, partitions=OFFSETS_PARTITIONS)
         for log in sorted(logs.glob("b[0-9]*-server.log")) if clocks.clocks else ():
             text = log.read_text(errors="replace")
-            about = "\n".join(line for line in text.splitlines() if OFFSETS_TOPIC in line)
+            about = "\n".join(line for line in text.splitlines() if OFFSETS_TOPIC in line or _PROCESS.search(line))
             loads = [(self._monotonic_ns(one.wall_ns), one) for one in logged_loads(about, partition)]
             self._loads[int(log.name[1:].partition("-")[0])] = loads
             if log.stat().st_size >= KEPT_BYTES_MAX and (first := _LINE.search(text)):
