@@ -116,6 +116,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("compatibility", "invariants.invariant", "verdict.decide", "check", "registry"),
         *("report.certificate", "report.sealed_files", "report.html", "report.junit", "report.markdown"),
         *("report.event_text", "report.explain", "report.run_metadata"),
+        *("report.lag_series", "invariants.wall_clock", "invariants.trial_context", "invariants.kernels"),
     },
     "pytest_plugin": {
         "errors",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kafka_trial.upgrade.availability import Availability, GroupAvailability, PartitionAvailability
 from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.coordinator_loads import CoordinatorLoad
 from kafka_trial.upgrade.outcome import GO, NO_GO
 from kafka_trial.upgrade.record import (
     BrokerRoll,
@@ -78,3 +80,17 @@ ENDED_EARLY = replace(
     stages=[*STAGES[:2], replace(STAGES[2], began_s=None, lasted_s=None, rolls=[])],
     outcomes=[one for one in ALL_GO.outcomes if one.stage != "rolled"],
 )
+COST = Availability(
+    *("orders", 60.0, 100.0),
+    group=GroupAvailability(
+        "kt-group", 8.58, 0.26, 0.0, [0, 2], [CoordinatorLoad(2, 77.2, 3.279)], stretches=[(66.0, 74.6)]
+    ),
+    partitions=[
+        PartitionAvailability(0, 9.1, 0.8, 8.7, 0.0, stretches=[(65.2, 73.9), (80.0, 81.5)]),
+        PartitionAvailability(1, 5.4, 0.9, 5.2, 0.0, stretches=[(66.0, 71.2)]),
+        PartitionAvailability(2),
+    ],
+    observed_every_s=3.32,
+    controllers=[2, 1],
+)
+WITH_COST = replace(ALL_GO, stages=[STAGES[0], replace(STAGES[1], availability=[COST]), STAGES[2]])

@@ -22,7 +22,7 @@ from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.upgrade.cluster_state import ClusterState
 from kafka_trial.upgrade.make_record import changes_needed, make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN, StageOutcome
-from kafka_trial.upgrade.play import STAGES, PlayedStage
+from kafka_trial.upgrade.play import STAGES, TRIALS, PlayedStage
 from kafka_trial.upgrade.record import BrokerRoll, NotTried, UpgradeRecord
 from kafka_trial.upgrade.record_file import read_record
 from kafka_trial.upgrade.rehearsal import Rehearsal
@@ -202,3 +202,32 @@ def test_a_path_that_is_refused_is_recorded(tmp_path: Path, capsys: pytest.Captu
     assert "4.2.0 is to be avoided" in record.path.refusals[0]
     assert record.path.refusals[0] in unescape((tmp_path / "out" / UPGRADE_PAGE).read_text())
     assert "4.2.0 is to be avoided" in capsys.readouterr().err
+
+
+def test_each_stage_has_what_it_cost_each_consumer(record: UpgradeRecord) -> None:
+    """By the last history; the consumer has nothing sent or answered here, so nothing is known but the times."""
+    costs = [(stage.name, one) for stage in record.stages for one in stage.availability]
+    assert [(stage, one.consumer, one.from_s, one.until_s) for stage, one in costs] == [
+        ("before", NAME, 10.0, 30.0),
+        ("mixed-1", NAME, 40.0, 60.0),
+    ]
+    assert [one.group.unanswered_s for _, one in costs] == [None, None]
+
+
+def test_loads_are_read_from_the_logs_of_the_whole_trial(tmp_path: Path) -> None:
+    """Where the brokers' logs are kept when the cluster is gone."""
+    logs = tmp_path / TRIALS / NAME / "logs"
+    logs.mkdir(parents=True)
+    (logs / "b0-server.log").write_text("[2026-11-28 00:00:01,000] INFO Started (kafka.server.KafkaRaftServer)")
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    (stage,) = make_record(Rehearsal(request, ["before"], [played(tmp_path, "before")])).stages
+    assert [one.group.loads for one in stage.availability] == [[]]
+
+
+def test_a_damaged_history_costs_nothing_but_this(tmp_path: Path) -> None:
+    """The record is made all the same."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    one = played(tmp_path, "before")
+    (one.folders[NAME].history / "workload.jsonl").write_bytes(b"torn\n")
+    (stage,) = make_record(Rehearsal(request, ["before"], [one])).stages
+    assert (stage.lasted_s, stage.availability) == (25.0, ())

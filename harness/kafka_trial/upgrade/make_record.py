@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.provenance import git_state
 from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.upgrade.availability import Availability, availability
 from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
 from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
 from kafka_trial.upgrade.play import TRIALS, PlayedStage
@@ -54,6 +55,8 @@ def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
     request, out = rehearsal.request, rehearsal.request.out.absolute()
     played = {one.stage.name: one for one in rehearsal.played}
     stages = [_stage(name, played.get(name), request.after) for name in rehearsal.planned]
+    costs = _availability(rehearsal)
+    stages = [replace(stage, availability=costs.get(stage.name, ())) for stage in stages]
     run = _run_json(out, request)
     states = [one.state for one in rehearsal.played]
     ended_s = [stage.began_s + stage.lasted_s for stage in stages if stage.began_s is not None and stage.lasted_s]
@@ -170,6 +173,21 @@ def _stage(name: str, played: PlayedStage | None, after: str) -> RecordedStage:
     stage = played.stage
     lasted_s = round(played.seconds, 1)
     return RecordedStage(name, stage.summary, stage.version, began_s, lasted_s, rolls, played.losses)
+
+
+def _availability(rehearsal: Rehearsal) -> Mapping[str, list[Availability]]:
+    """Returns by stage what it cost each consumer, by the last history of each, which has all stages before it too."""
+    costs: dict[str, list[Availability]] = {}
+    if not rehearsal.played:
+        return costs
+    folders, trials = rehearsal.played[-1].folders, rehearsal.request.out.absolute() / TRIALS
+    base_ns = min(map(start_ns, list(folders.values())[:1]), default=0)  # of the first one, as in `_times`
+    for name, folder in folders.items():
+        with suppress(ValueError):  # a history that is damaged tells nothing of this
+            of_stages = availability(name, folder, RunFolder(trials / name).logs, rehearsal.planned, base_ns=base_ns)
+            for stage, cost in of_stages.items():
+                costs.setdefault(stage, []).append(cost)
+    return costs
 
 
 def _times(folder: RunFolder, stage: str) -> tuple[float | None, list[BrokerRoll]]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kafka_trial.cluster.cluster import node_name
 from kafka_trial.errors import WRONG_INPUT
 from kafka_trial.report.certificate import duration_in_words
+from kafka_trial.upgrade.availability import Availability
 from kafka_trial.upgrade.cluster_state import CLUSTER, SETTING, Loss
 from kafka_trial.upgrade.outcome import CONSUMER, EXITS, GO, NO_GO, NOT_KNOWN, StageOutcome, of_cluster
 from kafka_trial.upgrade.request import IN_PLACE
@@ -71,7 +72,8 @@ class BrokerRoll:
 @dataclass(frozen=True)
 class RecordedStage:
     """A stage: `version` is what its brokers were to become, `began_s` counts from the beginning of the rehearsal.
-    Where `lasted_s` is None it was not played to its end. `losses`: what the cluster had lost by then."""
+    Where `lasted_s` is None it was not played to its end. `losses`: what the cluster had lost by then. `availability`:
+    what it cost each consumer; one that is missing is not recorded."""
 
     name: str
     summary: str
@@ -80,6 +82,7 @@ class RecordedStage:
     lasted_s: float | None = None
     rolls: Sequence[BrokerRoll] = ()
     losses: Sequence[Loss] = ()
+    availability: Sequence[Availability] = ()
 
 
 @dataclass(frozen=True)

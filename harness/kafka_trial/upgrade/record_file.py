@@ -9,7 +9,9 @@ from typing import Any, Final
 from kafka_trial.errors import InputError
 from kafka_trial.history.output_names import UPGRADE
 from kafka_trial.report.sealed_files import read_table, write_table
+from kafka_trial.upgrade.availability import Availability, GroupAvailability, PartitionAvailability
 from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.coordinator_loads import CoordinatorLoad
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
@@ -65,6 +67,7 @@ def _from_table(table: dict[str, Any]) -> UpgradeRecord:
                 **stage,
                 "rolls": [BrokerRoll(**roll) for roll in stage["rolls"]],
                 "losses": [Loss(**loss) for loss in stage["losses"]],
+                "availability": [_availability(one) for one in stage.get("availability", ())],
             }
         )
         for stage in table.pop("stages")
@@ -79,3 +82,11 @@ def _from_table(table: dict[str, Any]) -> UpgradeRecord:
         not_tried=[NotTried(**one) for one in table.pop("not_tried")],
         **table,
     )
+
+
+def _availability(table: dict[str, Any]) -> Availability:
+    loads = table["group"]["loads"]
+    known = None if loads is None else [CoordinatorLoad(**load) for load in loads]
+    group = GroupAvailability(**{**table["group"], "loads": known})
+    partitions = [PartitionAvailability(**one) for one in table["partitions"]]
+    return Availability(**{**table, "group": group, "partitions": partitions})

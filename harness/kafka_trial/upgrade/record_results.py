@@ -15,6 +15,7 @@ from kafka_trial.history.output_names import UPGRADE_PAGE
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.junit import write_suites
 from kafka_trial.report.markdown import cut, section, text
+from kafka_trial.upgrade.availability_words import long_times
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
 from kafka_trial.upgrade.record import (
     NotTried,
@@ -39,6 +40,9 @@ def upgrade_text(record: UpgradeRecord) -> str:
     lines += [record.path.reversible_until, "", *_table(record)]
     lines += _titled("why", [f"{_place(one)}: {one.outcome}; {reason_in_words(one)}" for one in record.not_go])
     lines += _titled("change before the upgrade", record.to_change)
+    lines += _titled(
+        "unavailable for longer than 5 s", [f"{one.name}, {told}" for one in record.stages if (told := long_times(one))]
+    )
     lines += _titled("not tried", [*_not_tried(left_open(record)), ONLY_THESE])
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
 
