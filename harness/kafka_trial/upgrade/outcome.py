@@ -19,6 +19,7 @@ import orjson
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.store import RunFolder
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
+from kafka_trial.upgrade.cut_off import cut_off_in_words
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
 from kafka_trial.verdict.decide import Verdict
 
@@ -27,6 +28,10 @@ CONSUMER = "consumer"
 EXITS = {GO: PASS, NO_GO: FAIL, NOT_KNOWN: UNKNOWN}
 VIOLATION, GROUND = "violation", "ground"  # weights in anomalies.jsonl
 ANOMALIES: Final = "anomalies.jsonl"
+# Anomalies of members that did nothing more.
+STOPPED: Final = frozenset(
+    ("late-convergence", "never-rejoined", "orphan-partition", "overtaken", "stuck-partition", "unseen")
+)
 PLACES: Final = ("offset", "committed_offset", "log_offset", "member", "incarnation", "producer_id")
 
 
@@ -72,18 +77,25 @@ class StageVerdicts:
         self._known |= {_identity(one) for one in anomalies}
         self._counts |= {one.anomaly: one.count for one in verdict.violations}
         self._reasons |= set(verdict.reasons)
-        self._begins_ns = ends_ns
+        begins_ns, self._begins_ns = self._begins_ns, ends_ns
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
+        if not (said or reasons):
+            return StageOutcome(stage, self._consumer, GO)
+        cause = cut_off_in_words(folder.history, begins_ns=begins_ns)
         if said and verdict.exit == FAIL:
-            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, said[0])
-        if said or reasons:
-            return StageOutcome(stage, self._consumer, NOT_KNOWN, "", (reasons or verdict.reasons)[0])
-        return StageOutcome(stage, self._consumer, GO)
+            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, _with(said[0], cause))
+        return StageOutcome(stage, self._consumer, NOT_KNOWN, "", _with((reasons or verdict.reasons)[0], cause))
 
     def _is_of_the_stage(self, anomaly: Mapping[str, Any], proofs: AbstractSet[str]) -> bool:
         proved = anomaly["events"]
         return not proved or not proofs.isdisjoint(proved) or _identity(anomaly) not in self._known
+
+
+def _with(reason: str, told: str) -> str:
+    """Returns a reason with what was told of members that were cut off: the cause, where it is that nothing went on."""
+    word = "Cause" if reason.partition(": ")[0] in STOPPED else "Besides"
+    return f"{reason}. {word}: {told}" if told else reason
 
 
 def _identity(anomaly: Mapping[str, Any]) -> bytes:
