@@ -45,6 +45,45 @@ def about(fields: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(fields.get(name) for name in ("lane", "api_key", "api", "version", "reason", "count"))
 
 
+def excerpt(folder: Path, version: str) -> list[tuple[Any, ...]]:
+    """Returns what is told of a real broker, to which a client sent one of each kind through lane 0."""
+    log = folder / "server.log"
+    log.write_bytes((DATA / f"server-{version}.log").read_bytes())
+    with Recorder(folder, "requests-b0") as recorder:
+        witness = ServerLog(log, recorder, {20011: 0})
+        witness.step()
+        witness.tell()
+        return [about(from_line(line).details) for line in recorder.path.read_bytes().splitlines()]
+
+
+def test_a_broker_of_3_9_says_what_it_refused(tmp_path: Path) -> None:
+    """It serves OffsetCommit v1. Fetch v99, an API that was taken away, one that never was, bodies and headers that end
+    too soon, and two clients that speak no Kafka (HTTP, TLS)."""
+    assert excerpt(tmp_path, "3.9.2") == [
+        (0, 1, None, None, "unparsable", 1),
+        (0, None, "CONTROLLED_SHUTDOWN", 0, "unsupported", 1),
+        (0, 999, None, None, "unparsable", 1),
+        (0, None, "METADATA", 4, "unparsable", 1),
+        (0, 3, None, None, "unparsable", 1),
+        (0, None, None, None, "oversized", 2),
+        (0, None, "JOIN_GROUP", 1, "unparsable", 1),
+    ]
+
+
+def test_a_broker_of_4_3_says_what_it_refused(tmp_path: Path) -> None:
+    """The same, and OffsetCommit v1 besides, three times: 4.0 removed it."""
+    assert excerpt(tmp_path, "4.3.1") == [
+        (0, 8, "OffsetCommit", 1, "unsupported", 3),
+        (0, 1, None, None, "unparsable", 1),
+        (0, 7, "ControlledShutdown", 0, "unsupported", 1),
+        (0, 999, None, None, "unparsable", 1),
+        (0, None, "METADATA", 4, "unparsable", 1),
+        (0, 3, None, None, "unparsable", 1),
+        (0, None, None, None, "oversized", 2),
+        (0, None, "JOIN_GROUP", 1, "unparsable", 1),
+    ]
+
+
 def test_a_refused_version_is_told_once_with_its_count(tmp_path: Path) -> None:
     """A client that tries again and again; each request has two complaints, and counts once."""
     (one,) = told(tmp_path, "".join(refused(number=number) for number in range(400)))
