@@ -45,8 +45,8 @@ def clients_of(consumer: str, history: Path, *, before: str, after: str) -> list
     for one in sightings:
         members[_library(one.client)].add(one.client.name)
     told: dict[str, dict[Told, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for version, one in _judged(sightings, before=before, after=after):
-        told[_library(one.client)][version, one.weight, one.told].add(one.client.name)
+    for version, found in _judged(sightings, before=before, after=after):
+        told[_library(found.client)][version, found.weight, found.told].add(found.client.name)
     for member, words in _refused(history).items():
         own = [library for library, names in members.items() if member in names]
         library = own[0] if len(own) == 1 else ""

@@ -137,7 +137,7 @@ class RequestLogs:
 
     def step(self) -> None:
         """Reads on in each log; lets a little time pass when none has grown."""
-        grown = [log.step() for log in (*self._logs, *self._server_logs)]
+        grown = [log.step() for log in self._logs] + [log.step() for log in self._server_logs]
         if not any(grown):
             pause(IDLE_S)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,7 +137,7 @@ class ServerLog:
                 self._count(refusal, now_ns)
 
     def _count(self, refusal: Refusal, now_ns: int) -> None:
-        alike = Refusal(*(getattr(refusal, name) for name in FIELDS), message="")
+        alike = replace(refusal, message="")
         if alike not in self._counted and len(self._counted) >= KINDS_MAX:
             alike = Refusal(refusal.lane, refusal.address, None, None, None, refusal.reason, "")
         told = self._counted.setdefault(alike, _Counted(0, now_ns, now_ns, refusal.message))
