@@ -12,10 +12,12 @@ from kafka_trial.upgrade.outcome import GO, NO_GO
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
+    RecordedClient,
     RecordedConsumer,
     RecordedOutcome,
     RecordedPath,
     RecordedStage,
+    ToldOfClient,
     UpgradeRecord,
 )
 
@@ -61,6 +63,16 @@ ALL_GO = UpgradeRecord(
     kafka_trial="0.1.0",
     harness_digest="h1",
     commit={"commit": "a" * 40, "changed": 0, "untracked": 0},
+)
+TOO_OLD = RecordedClient(
+    *("orders", "sarama 1.38.1", ["m0", "m1"]),
+    told=[ToldOfClient("4.3.1", "rejected", "m0, m1 (sarama 1.38.1) each sends OffsetCommit v1, which 4.0 removed")],
+)
+CHANGED = "classic groups: a member rejoins (since 4.0; KIP-1)"
+WITH_CLIENTS = replace(
+    ALL_GO,
+    clients=[TOO_OLD, RecordedClient("billing", "", ["m0"])],
+    consumers=[replace(ORDERS, changes=[CHANGED]), BILLING],
 )
 CONVICTED = go("mixed-1", "orders", outcome=NO_GO, accused="consumer", reason=SKIPPED)
 

@@ -16,7 +16,18 @@ from kafka_trial.trial.counted_files import counted
 from kafka_trial.upgrade.record import BrokerRoll, NotTried, RecordedPath, UpgradeRecord
 from kafka_trial.upgrade.record_page import bands, page_of_upgrade, write_upgrade
 from literal_run import NASTY
-from upgrade_records import ALL_GO, ENDED_EARLY, NO_GO_RECORD, ORDERS, SKIPPED, STAGES, go
+from upgrade_records import (
+    ALL_GO,
+    CHANGED,
+    ENDED_EARLY,
+    NO_GO_RECORD,
+    ORDERS,
+    SKIPPED,
+    STAGES,
+    TOO_OLD,
+    WITH_CLIENTS,
+    go,
+)
 
 HOSTILE = "</script><!--<script><img src=x onerror=alert(1)>\u2028" + NASTY
 
@@ -56,6 +67,15 @@ def seen(record: UpgradeRecord) -> str:
 def test_the_page_has_what_is_decided_by(said: str) -> None:
     """Each in its words."""
     assert said in seen(NO_GO_RECORD)
+
+
+def test_the_page_has_what_clients_send() -> None:
+    """Each with what the brokers of either version make of it, and what changes for a consumer."""
+    page = seen(WITH_CLIENTS)
+    assert f"orders: sarama 1.38.1 in m0, m1 rejected {TOO_OLD.told[0].sentence}" in page
+    answered = "in m0 : brokers of both versions answer all that it was seen to send"
+    assert (answered in page, f"changes for orders: {CHANGED}" in page) == (True, True)
+    assert "What their clients send not recorded" in seen(ALL_GO)
 
 
 def test_what_was_not_tried_is_never_told_as_nothing() -> None:

@@ -24,14 +24,15 @@ from kafka_trial.report.run_metadata import clients_by_library, start_ns
 from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.provenance import git_state
-from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.upgrade.availability import Availability, availability
+from kafka_trial.upgrade.clients import changes_of, clients_of
 from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
 from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
 from kafka_trial.upgrade.play import TRIALS, PlayedStage
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
+    RecordedClient,
     RecordedConsumer,
     RecordedOutcome,
     RecordedPath,
@@ -62,11 +63,13 @@ def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
     ended_s = [stage.began_s + stage.lasted_s for stage in stages if stage.began_s is not None and stage.lasted_s]
     first = next((folder for one in rehearsal.played for folder in one.folders.values()), None)
     reason = rehearsal.ended_early or "the rehearsal ended before it"
+    clients = {name: _clients(name, request, out) for name in request.specs}
     return UpgradeRecord(
         before=request.before,
         after=request.after,
         seed=request.seed,
-        consumers=[_consumer(name, spec, rehearsal, out) for name, spec in request.specs.items()],
+        consumers=[_consumer(name, rehearsal, clients[name]) for name in request.specs],
+        clients=[client for own in clients.values() for client in own],
         stages=stages,
         path=RecordedPath(
             list(RULES),
@@ -142,7 +145,13 @@ def _run_json(out: Path, request: UpgradeRequest) -> Mapping[str, Any]:
     return {}
 
 
-def _consumer(name: str, spec: TrialSpec, rehearsal: Rehearsal, out: Path) -> RecordedConsumer:
+def _clients(name: str, request: UpgradeRequest, out: Path) -> list[RecordedClient]:
+    """Returns what brokers saw of a consumer's clients in the whole rehearsal; nothing where it was not begun."""
+    return clients_of(name, out / TRIALS / name / "history", before=request.before, after=request.after)
+
+
+def _consumer(name: str, rehearsal: Rehearsal, clients: Sequence[RecordedClient]) -> RecordedConsumer:
+    request, spec = rehearsal.request, rehearsal.request.specs[name]
     folders = [one.folders[name] for one in rehearsal.played if name in one.folders]
     run: Mapping[str, Any] = folders[-1].read_json("run.json") if folders else {}
     seen = clients_by_library(folders[-1]) if folders else {}
@@ -154,6 +163,7 @@ def _consumer(name: str, spec: TrialSpec, rehearsal: Rehearsal, out: Path) -> Re
         command=list(spec.consumer.command),
         clients={library: sorted(ids) for library, ids in seen.items()},
         image={"name": image, "id": str(run.get("images", {}).get(image, ""))} if image else None,
+        changes=changes_of(spec, clients, before=request.before, after=request.after),
     )
 
 

@@ -39,7 +39,8 @@ class RecordedPath:
 @dataclass(frozen=True)
 class RecordedConsumer:
     """A consumer that was at work: `digest` is of its files. `clients`: each library and version that brokers saw its
-    members use ("": a library that does not name itself), with the client ids; empty: not recorded."""
+    members use ("": a library that does not name itself), with the client ids; empty: not recorded. `changes`: what
+    the new brokers do otherwise for it, a sentence each."""
 
     name: str
     digest: str
@@ -47,6 +48,27 @@ class RecordedConsumer:
     command: Sequence[str]
     clients: Mapping[str, Sequence[str]] = field(default_factory=dict)
     image: Mapping[str, str] | None = None
+    changes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ToldOfClient:
+    """What brokers of the version `brokers` make of requests that a client sends: rejected, may be rejected, unknown,
+    deprecated; or refused, as brokers of the rehearsal did ("")."""
+
+    brokers: str
+    weight: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class RecordedClient:
+    """A client library with its version, as brokers saw it in members of a consumer ("": it does not name itself)."""
+
+    consumer: str
+    library: str
+    members: Sequence[str]
+    told: Sequence[ToldOfClient] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +141,7 @@ class UpgradeRecord:
     stages: Sequence[RecordedStage]
     path: RecordedPath
     outcomes: Sequence[RecordedOutcome] = ()
+    clients: Sequence[RecordedClient] = ()
     not_tried: Sequence[NotTried] = ()
     to_change: Sequence[str] = ()
     brokers: Sequence[int] = ()
@@ -240,6 +263,13 @@ def counted(number: int, noun: str) -> str:
 def subject_in_words(subject: str) -> str:
     """Returns what a row of a subject is called."""
     return subject or "the cluster"
+
+
+def client_in_words(client: RecordedClient) -> str:
+    """Returns whose client it is and which: "orders: librdkafka 2.16.1 in m0, m1"."""
+    return (
+        f"{client.consumer}: {client.library or 'a library that does not name itself'} in {', '.join(client.members)}"
+    )
 
 
 def reason_in_words(told: StageOutcome) -> str:

@@ -15,10 +15,12 @@ from kafka_trial.upgrade.coordinator_loads import CoordinatorLoad
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
+    RecordedClient,
     RecordedConsumer,
     RecordedOutcome,
     RecordedPath,
     RecordedStage,
+    ToldOfClient,
     UpgradeRecord,
     left_open,
 )
@@ -72,11 +74,16 @@ def _from_table(table: dict[str, Any]) -> UpgradeRecord:
         )
         for stage in table.pop("stages")
     ]
+    clients = [
+        RecordedClient(**{**one, "told": [ToldOfClient(**told) for told in one["told"]]})
+        for one in table.pop("clients", ())  # earlier records have none
+    ]
     return UpgradeRecord(
         before=before,
         after=after,
         consumers=[RecordedConsumer(**one) for one in table.pop("consumers")],
         stages=stages,
+        clients=clients,
         path=RecordedPath(**table.pop("path")),
         outcomes=[RecordedOutcome(**one) for one in table.pop("outcomes")],
         not_tried=[NotTried(**one) for one in table.pop("not_tried")],
