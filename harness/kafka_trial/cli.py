@@ -312,6 +312,10 @@ def _consumer_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="consumer.toml, a folder with one in it, or a name of `list consumers`",
     )
+    _image_option(parser)
+
+
+def _image_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--consumer-image", metavar="IMAGE", help="try this container image instead of the one that FILE names"
     )
@@ -414,6 +418,7 @@ def _upgrade(parsers: _Subparsers) -> None:
         metavar="FILE",
         help="consumer.toml of each consumer at work on the cluster; A.toml=B.toml moves its members to B, and back",
     )
+    _image_option(parser)
     parser.add_argument(
         "--shape",
         choices=["in-place", "replace"],

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kafka_trial.cluster import containers
-from kafka_trial.cluster.images import NAMED, image_for_kafka
+from kafka_trial.cluster.images import NAMED, image_for_kafka, require_named_apart
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import block_of_ports
-from kafka_trial.errors import StartError
+from kafka_trial.errors import InputError, StartError
 
 
 def test_processes_that_cannot_be_seen_are_a_start_error() -> None:
@@ -37,6 +37,17 @@ def test_the_brokers_image_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None
     for named in ("registry.team/kafka:7", "registry.team/kafka:{version}-hardened"):
         monkeypatch.setenv(NAMED, named)
         assert image_for_kafka(nobody, "4.2.1") == named.replace("{version}", "4.2.1")
+
+
+def test_one_image_for_two_versions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers would be restarted as what they are, and nothing would be upgraded."""
+    monkeypatch.setenv(NAMED, "registry.team/kafka:7")
+    require_named_apart(["3.9.2", "3.9.2"])
+    with pytest.raises(InputError, match=r"names one image, registry.team/kafka:7, for Kafka 3\.9\.2 and 4\.3\.1"):
+        require_named_apart(["3.9.2", "4.3.1"])
+    for named in ("registry.team/kafka:{version}", ""):
+        monkeypatch.setenv(NAMED, named)
+        require_named_apart(["3.9.2", "4.3.1"])
 
 
 @pytest.mark.parametrize(

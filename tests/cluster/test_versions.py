@@ -1,4 +1,6 @@
-"""The table of Kafka versions."""
+"""The table of Kafka versions, and what a broker says of its own."""
+
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +12,10 @@ from kafka_trial.cluster.versions import (
     KafkaVersion,
     Release,
     find_version,
+    is_of,
     oldest_first,
     parse_release,
+    said_version,
 )
 from kafka_trial.errors import InputError
 
@@ -79,3 +83,22 @@ def test_what_differs_begins_with_a_release(number: str, differs: tuple[bool, ..
     one = KafkaVersion(number)
     own = one.log4j2, one.kraft_only, one.consumer_protocol, one.assignment_intervals
     assert (one.advertised_controllers, *own) == differs
+
+
+def test_a_broker_says_its_version_in_its_log(tmp_path: Path) -> None:
+    """The last time counts, from a byte on: a node that was restarted as another version writes on in the same log."""
+    log, line = tmp_path / "server.log", "[2026-11-27 20:00:00,714] INFO Kafka version: {} (org.apache.kafka)\n"
+    assert said_version(log) is None
+    log.write_text(old := "[…] INFO starting\n" + line.format("3.9.2"))
+    assert said_version(log) == "3.9.2"
+    log.write_text(old + line.format("4.3.1") * 2)
+    assert (said_version(log), said_version(log, from_byte=len(old.encode()))) == ("4.3.1", "4.3.1")
+    assert said_version(log, from_byte=log.stat().st_size) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "agrees"), [("4.3.1", True), ("4.3.1-hardened", True), (None, True), ("4.3.10", False), ("4.3", False)]
+)
+def test_what_a_broker_says_agrees_with_a_version(said: str | None, agrees: bool) -> None:
+    """A vendor's suffix does not matter, and silence is no contradiction."""
+    assert is_of(said, "4.3.1") is agrees

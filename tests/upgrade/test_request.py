@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kafka_trial.cluster.images import NAMED
 from kafka_trial.errors import InputError
 from kafka_trial.registry import find_consumer
 from kafka_trial.upgrade.request import make_upgrade_request
 from kafka_trial.upgrade.successors import Chain
 
 SOUND = find_consumer("python-at-least-once")
+IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
+IMAGE = IMAGES / "python-orders" / "consumer.toml"
 
 
 def test_a_path_that_is_allowed_says_until_when_it_can_be_taken_back(tmp_path: Path) -> None:
@@ -43,3 +46,33 @@ def test_what_cannot_be_is_refused_by_its_rule(
         make_upgrade_request(before, after, [Chain(one) for one in consumers], seed=1, out=tmp_path)
     assert sentence in str(refused.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_consumers_that_are_images_want_a_cluster_of_containers(tmp_path: Path) -> None:
+    """By their files, or where an image stands for the command of the only one."""
+    chains = [Chain(IMAGE), Chain(IMAGES / "go-orders" / "consumer.toml")]
+    assert make_upgrade_request("3.9.2", "4.3.1", chains, seed=1, out=tmp_path).in_containers
+    assert not make_upgrade_request("3.9.2", "4.3.1", [Chain(SOUND)], seed=1, out=tmp_path).in_containers
+    named = make_upgrade_request("3.9.2", "4.3.1", [Chain(IMAGE)], seed=1, out=tmp_path, image="team/orders:7")
+    assert [one.consumer.image for one in named.specs.values()] == ["team/orders:7"]
+
+
+def test_an_image_beside_a_command_is_refused(tmp_path: Path) -> None:
+    """They need other clusters: which of the two is what, is said."""
+    with pytest.raises(InputError, match="python-orders is an image, python-at-least-once a command: they need other"):
+        make_upgrade_request("3.9.2", "4.3.1", [Chain(SOUND), Chain(IMAGE)], seed=1, out=tmp_path)
+
+
+@pytest.mark.parametrize("chains", [[Chain(IMAGE), Chain(SOUND)], [Chain(IMAGE, (SOUND,))]])
+def test_one_image_stands_for_one_consumer(chains: list[Chain], tmp_path: Path) -> None:
+    """Of several, or of a chain, nobody knows whose it is."""
+    with pytest.raises(InputError, match=r"--consumer-image.*stands for the image of one consumer"):
+        make_upgrade_request("3.9.2", "4.3.1", chains, seed=1, out=tmp_path, image="team/orders:7")
+
+
+def test_one_kafka_image_for_both_versions_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where brokers are containers, before anything starts."""
+    monkeypatch.setenv(NAMED, "registry.team/kafka:7")
+    with pytest.raises(InputError, match="names one image"):
+        make_upgrade_request("3.9.2", "4.3.1", [Chain(IMAGE)], seed=1, out=tmp_path)
+    make_upgrade_request("3.9.2", "4.3.1", [Chain(SOUND)], seed=1, out=tmp_path)

@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kafka_trial.cluster.java import find_java, java_identity, short_hash
@@ -32,7 +34,7 @@ from kafka_trial.containers.image import (
     engine_has,
     programs_in,
 )
-from kafka_trial.errors import PASS, KafkaTrialError, StartError
+from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -62,6 +64,7 @@ ADD root.tar /
 ENTRYPOINT ["/toxiproxy-server"]
 """
 UPGRADED_FROM = "3.9.2"
+NONE_GIVEN: Mapping[str, str] = MappingProxyType({})
 NAMED = "KAFKA_TRIAL_KAFKA_IMAGE"  # the variable that names the brokers' image; `{version}` in it is the trial's
 
 
@@ -77,6 +80,31 @@ def image_for_kafka(client: DockerClient, version: str) -> str:
         return named.replace("{version}", find_version(version))
     official = f"apache/kafka:{find_version(version)}"
     return official if engine_has(client, official) else built(client, kafka_recipe(version))
+
+
+def images_for_kafka(
+    client: DockerClient, versions: Sequence[str], given: Mapping[str, str] = NONE_GIVEN
+) -> dict[str, str]:
+    """Returns an image of each of several Kafka versions, by version: that of `given`, else as `image_for_kafka` does.
+
+    Raises:
+        InputError: as there; and one image is named for all versions, so that nothing would be upgraded.
+        StartError: one cannot be built.
+    """
+    require_named_apart(versions)
+    return {version: given.get(version) or image_for_kafka(client, version) for version in versions}
+
+
+def require_named_apart(versions: Sequence[str]) -> None:
+    """Makes sure that the image that is named, if any, is not the same for different versions.
+
+    Raises:
+        InputError: it is: brokers would stay what they are, and every stage would be a go.
+    """
+    named = os.environ.get(NAMED)
+    if named and len({*versions}) > 1 and "{version}" not in named:
+        both = " and ".join(dict.fromkeys(versions))
+        raise InputError(NAMED, f"names one image, {named}, for Kafka {both}: write {{version}} where they differ")
 
 
 def image_for_toxiproxy(client: DockerClient) -> str:

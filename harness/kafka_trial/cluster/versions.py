@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafka_trial.errors import InputError, did_you_mean
@@ -108,6 +109,21 @@ def parse_release(number: str) -> Release:
     if found is None:
         raise InputError(f"Kafka version {number!r}", "expected two or three numbers with dots, as in 4.3.1")
     return Release(*(int(part) for part in found.groups(default="0")))
+
+
+def said_version(log: Path, *, from_byte: int = 0) -> str | None:
+    """Returns the version that a broker says last in its server.log, from a byte on; None: it says none there."""
+    if not log.exists():
+        return None
+    with log.open("rb") as file:
+        file.seek(from_byte)
+        said = re.findall(rb"Kafka version: (\S+)", file.read())
+    return said[-1].decode(errors="replace") if said else None
+
+
+def is_of(said: str | None, version: str) -> bool:
+    """Tells whether what a broker says of its version agrees with one: `4.3.1-hardened` is 4.3.1; so does silence."""
+    return said is None or f"{said}-".startswith(f"{version}-")
 
 
 def oldest_first(numbers: Iterable[str]) -> list[str]:

@@ -105,7 +105,9 @@ class Wiring:
         return self._of(broker, 3 + self.lanes + lane)
 
     def ports_of(self, broker: int) -> frozenset[int]:
-        """Returns the ports at which a broker listens."""
+        """Returns the ports at which a broker listens, or a controller of its own."""
+        if broker >= FIRST_CONTROLLER:
+            return frozenset([self.controller_port(broker)])
         own = (self.controller_port(broker), self.internal_port(broker), self.observer_port(broker))
         return frozenset([*own, *(self.server_port(broker, lane) for lane in range(self.lanes))])
 

@@ -42,7 +42,8 @@ SIGNALLED = 128  # a shell's exit status of a program that a signal ended is thi
 class ContainerSpec:
     """What to run. `network`: the name of one, or `container:<id>` to share that container's.
 
-    `mounts`: folders of this machine, each with the place inside. `cpus` and `memory_bytes` are limits; None: none.
+    `mounts`: folders of this machine, each with the place inside. `volumes_of`: the id of a container whose volumes it
+    has too, instead of new ones. `cpus` and `memory_bytes` are limits; None: none.
     `logged`: whether the engine keeps the last of what it writes, for `last_words` and `copy_log`.
     """
 
@@ -53,6 +54,7 @@ class ContainerSpec:
     command: Sequence[str] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     mounts: Mapping[str, str] = field(default_factory=dict)
+    volumes_of: str | None = None
     memory_bytes: int | None = None
     cpus: float | None = None
     init: bool = False
@@ -93,6 +95,7 @@ class Container:
                 labels=dict(spec.labels),
                 environment=dict(spec.env),
                 volumes={place: {"bind": inside, "mode": "rw"} for place, inside in spec.mounts.items()},
+                volumes_from=None if spec.volumes_of is None else [spec.volumes_of],
                 mem_limit=spec.memory_bytes,
                 memswap_limit=spec.memory_bytes,
                 nano_cpus=None if spec.cpus is None else round(spec.cpus * 1e9),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kafka_trial.containers.container import engine_errors
 from kafka_trial.containers.engine import connect
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.process.steps import step
 from kafka_trial.process.waiting import pause
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def require_image(client: docker.DockerClient, name: str) -> str:
         try:
             image = client.images.get(name)
         except ImageNotFound:
-            image = client.images.pull(name)
+            with step(f"pulling the image {name}", about="once: as long as its registry takes"):
+                image = client.images.pull(name)
     return str(image.id)
 
 

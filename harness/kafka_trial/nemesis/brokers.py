@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafka_trial.cluster.cluster import node_name
-from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
+from kafka_trial.cluster.cluster import node_in_words, node_name
+from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version, is_of, said_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROLES = ("leader", "coordinator", "controller")
 EXIT_WITHIN_S = 12.0
 BACK_WITHIN_S = 30.0
+SAID_WITHIN_S = 10.0
 FAILOVER_WITHIN_S = 12.0
 
 
@@ -160,6 +161,7 @@ def _turns(
 
 def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, version: str | None = None) -> Evidence:
     was = injection.process_of("before", handle)
+    logged_bytes = handle.server_log.stat().st_size if handle.server_log.exists() else 0
     began_s, began_wall_s = time.monotonic(), time.time()
     try:
         handle.terminate()
@@ -178,8 +180,32 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
         whole = isr_whole_within(injection, handle.id, before)
     seen = evidence.replaced(was, injection.process_of("inside", handle))
     took = {"exit_s": round(exit_s, 3), "in_sync_s": round(time.monotonic() - began_s, 3)}
-    became = {} if version is None else {"version": version}
-    return seen.with_details(broker=handle.id, isr_whole_again=whole, **took, **became)
+    seen = seen.with_details(broker=handle.id, isr_whole_again=whole, **took)
+    if version is None:
+        return seen
+    return as_version(seen, handle.id, version, said=_said(handle, logged_bytes))
+
+
+def _said(handle: BrokerHandle, from_byte: int) -> str | None:
+    """Returns the version that a node says it is of, in its log from a byte on; it does so once it has started up
+    (KafkaRaftServer.startup), which may be after it is in sync. None: it says none in time."""
+    with suppress(WaitTimeout):
+        return wait_until(
+            lambda: said_version(handle.server_log, from_byte=from_byte),
+            within_s=SAID_WITHIN_S,
+            what=f"{node_in_words(handle.id)} to say its version",
+            every_s=0.25,
+        )
+    return None
+
+
+def as_version(seen: Evidence, node: int, version: str, *, said: str | None) -> Evidence:
+    """Returns the evidence of a restart as a version; it took no effect where the node says that it is of another, as
+    with an image that is not what its name says."""
+    seen = seen.with_details(version=version, said_version=said)
+    if is_of(said, version):
+        return seen
+    return Evidence(False, f"{node_in_words(node)} says that it is Kafka {said}, not {version}", seen.details)
 
 
 def _before(injection: Injection) -> tuple[BrokerHandle, ProcessSnapshot, TopicSnapshot]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.booted import BootedCluster
-from kafka_trial.cluster.processes import class_data_archive, process_cluster
 from kafka_trial.cluster.versions import parse_release
 from kafka_trial.errors import Interrupted, UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
@@ -26,6 +25,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
+from kafka_trial.upgrade.boot import booted
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.plan import StagePlan
@@ -242,11 +242,8 @@ def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> 
         UnjudgeableError: a stage could not be played to its end; what was played before has been yielded.
         Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
-    for version in (request.before, request.after):
-        class_data_archive(version)
     with ExitStack() as stack:
-        nodes = process_cluster(request.before, lanes=request.lanes, controllers=plan.controllers, further=plan.further)
-        cluster = stack.enter_context(nodes)
+        cluster = stack.enter_context(booted(request, plan))
         environments = {}
         for name, spec in request.specs.items():
             folder = create_run_folder(request.out / TRIALS / name, SCENARIO.name, name)

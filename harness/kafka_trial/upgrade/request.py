@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from kafka_trial.cluster.images import require_named_apart
 from kafka_trial.cluster.versions import find_version, parse_release
 from kafka_trial.compatibility.avoid import OpenFlaw, open_flaws
 from kafka_trial.compatibility.feature_levels import defaults_of
@@ -45,27 +46,42 @@ class UpgradeRequest:
         return max((len(one.successors) for one in self.specs.values()), default=0)
 
     @property
+    def in_containers(self) -> bool:
+        """Whether the consumers are images: then the brokers are containers too."""
+        return any(one.in_containers for one in self.specs.values())
+
+    @property
     def lanes(self) -> int:
         """How many lanes all trials take together."""
         return sum(one.lanes for one in self.specs.values())
 
 
 def make_upgrade_request(
-    before: str, after: str, chains: Sequence[Chain], *, seed: int, out: Path, shape: str = IN_PLACE
+    before: str,
+    after: str,
+    chains: Sequence[Chain],
+    *,
+    seed: int,
+    out: Path,
+    shape: str = IN_PLACE,
+    image: str | None = None,
 ) -> UpgradeRequest:
     """Returns what was asked for; `chains`: the consumers, each with the successors that its clients are moved to.
+    `image`: put this one on trial in the place of what the file of the only consumer names.
 
     Raises:
         PathError: the path is not allowed; with every rule that refuses it.
-        InputError: a version is not known, or a consumer is wrong, cannot be played on the first version, or has the
-            name of another.
+        InputError: a version is not known, or a consumer is wrong, cannot be played on the first version, has the name
+            of another, or is an image beside a command.
     """
     where = f"--from {before} --to {after}"
     old, new = parse_release(before), parse_release(after)
     require_path(Move(old, new), where=where)  # also of versions that cannot be played
     for option, version in (("--from", before), ("--to", after)):
         find_version(version, where=option)
-    specs = _specs(chains, before, after, seed=seed)
+    specs = _specs(chains, before, after, seed=seed, image=image)
+    if any(one.in_containers for one in specs.values()):
+        require_named_apart([before, after])
     levels = defaults_of(old)
     protocols = _protocols([one.consumer.kafka.protocol for one in specs.values()])
     later = _protocols([next_one.kafka.protocol for one in specs.values() for next_one in one.successors])
@@ -76,14 +92,22 @@ def make_upgrade_request(
     return UpgradeRequest(before, after, specs, seed, out, reversible_until(old, new, levels), open_flaws(new), shape)
 
 
-def _specs(chains: Sequence[Chain], before: str, after: str, *, seed: int) -> Mapping[str, TrialSpec]:
+def _specs(
+    chains: Sequence[Chain], before: str, after: str, *, seed: int, image: str | None
+) -> Mapping[str, TrialSpec]:
+    if image is not None and (len(chains) > 1 or chains[0].successors):
+        raise InputError("--consumer-image", "stands for the image of one consumer: name the others' in their files")
     specs = [
-        along(make_trial_spec(SCENARIO, one.consumer, kafka_version=before, seed=seed), one, after=after)
+        along(make_trial_spec(SCENARIO, one.consumer, kafka_version=before, seed=seed, image=image), one, after=after)
         for one in chains
     ]
     by_name = {one.consumer.name: one for one in specs}
     if len(by_name) < len(specs):
         raise InputError("--consumer", "two consumers have one name, which tells their stages apart: rename one")
+    kinds = {one.in_containers: name for name, one in by_name.items()}
+    if len(kinds) > 1:
+        words = f"{kinds[True]} is an image, {kinds[False]} a command: they need other clusters; rehearse them apart"
+        raise InputError("--consumer", words)
     return by_name
 
 
