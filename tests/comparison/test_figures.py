@@ -17,9 +17,9 @@ WALL_NS = 1_790_000_000 * SECOND_NS  # the wall clock when the monotonic one is 
 Row = Mapping[str, Any]
 
 
-def at(seconds: float, kind: str, **fields: Any) -> Row:
+def at(at_s: float, kind: str, **fields: Any) -> Row:
     """An event, by the monotonic clock."""
-    return {"kind": kind, "time_ns": round(seconds * SECOND_NS), **fields}
+    return {"kind": kind, "time_ns": round(at_s * SECOND_NS), **fields}
 
 
 def wall(seconds: float) -> int:
