@@ -13,7 +13,7 @@ from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.registry import find_consumer
 from kafka_trial.report.certificate import read_certificate
 
-COMPARED = {"convergence", "redelivered", "throughput", "memory"}  # what a trial without a fault tells
+COMPARED = {"convergence", "redelivered", "memory"}  # what a trial without a fault tells
 
 
 @pytest.mark.cluster
@@ -35,7 +35,8 @@ def test_versions_and_a_baseline_are_compared(
     assert "Kafka 3.9.2 → 4.3.1: 1 pair of the same suite and seed" in said
     certificate = read_certificate(tmp_path / "certificate" / CERTIFICATE)
     comparison = certificate.comparison or {}
-    assert [row["values"].keys() >= COMPARED for row in comparison["figures"]] == [True] * 4
+    assert [row for row in comparison["figures"] if not row["values"].keys() >= COMPARED] == []
+    assert len(comparison["figures"]) == 4
     told = [
         (one["versions"], one["pairs"], {row["outcome"] for row in one["figures"]}) for one in comparison["between"]
     ]

@@ -500,6 +500,8 @@ def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path)
         (["certify", "--repeat", "0"], "0 must be between 1 and 10000"),
         (["certify", "--side-by-side", "0"], "0 must be between 1 and 256"),
         (["certify", "--kafka", "2.0"], "2.0"),
+        (["certify", "--kafka", "4.3.1,4.4.0,2.0"], "unknown Kafka version '2.0'"),
+        (["certify", "--baseline", "python-at-lest-once"], "python-at-least-once"),
         (["certify", "--budget", "soon"], "--budget: 'soon' is no length of time: give 90s"),
         (["certify", "--budget", "3s"], "the shortest, control, takes"),
         (["certify", "--budget", "30s", "--suite", "large-records"], "the shortest, large-records, takes"),

@@ -20,6 +20,7 @@ import orjson
 from kafka_trial.history.store import RunFolder
 
 NS_PER_S: Final = 1e9
+SHORTEST_S: Final = 1.0
 JOIN, SYNC = "JOIN_GROUP", "SYNC_GROUP"
 Row = Mapping[str, Any]
 Span = tuple[float, float]  # from when to when, in seconds of the wall clock
@@ -62,12 +63,15 @@ def read_figures(folder: RunFolder) -> dict[str, float]:
         "detection": _detection_s(folder, run, [begin for begin, _ in spans]),
         "convergence": _convergence_s(run),
         "redelivered": verdict["counts"].get("redelivered") if "redelivered" in verdict.get("judged", ()) else None,
-        "throughput": next(
-            (row["rate"] for row in run if row["kind"] == "calibrated" and row.get("all_drained")), None
-        ),
+        "throughput": next((row["rate"] for row in run if row["kind"] == "calibrated" and _timed(row)), None),
         "memory": max((row["rss_bytes"] for row in run if row["kind"] == "resources"), default=None),
     }
     return {name: round(float(value), 3) for name, value in found.items() if value is not None}
+
+
+def _timed(calibrated: Row) -> bool:
+    """Whether the opening burst took long enough to be timed: all that was below a second is told as one second."""
+    return bool(calibrated["seconds"] > SHORTEST_S and calibrated["rate"] > 0)
 
 
 def _convergence_s(run: Iterable[Row]) -> float | None:

@@ -24,6 +24,7 @@ from kafka_trial.report.sealed_files import file_digests, read_table, write_tabl
 from kafka_trial.verdict.collect import own_events
 
 PAGE = CERTIFICATE_PAGE
+BASELINE = "baseline"  # the folder of the certificate of a baseline, beside that of what is compared with it
 CERTIFICATE_SCHEMA = 3  # 1: told of no suite that it was left out; 2: named none of the consumer's files
 WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}
 OF_VERDICT = ("violations", "tolerated", "not_judged", "faults", "reasons")

@@ -14,9 +14,8 @@ from typing import Any
 from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import KafkaTrialError
-from kafka_trial.history.output_names import BASELINE
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.certificate import Cell, Certificate, CertifiedTrial, certified, write_certificate
+from kafka_trial.report.certificate import BASELINE, Cell, Certificate, CertifiedTrial, certified, write_certificate
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
 from kafka_trial.trial.consumer_files import ChangeWatch

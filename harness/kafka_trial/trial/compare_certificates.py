@@ -11,9 +11,8 @@ from kafka_trial.comparison.figures import read_figures
 from kafka_trial.comparison.pairs import ComparedTrial
 from kafka_trial.comparison.table import Baseline, compare_trials
 from kafka_trial.consumers.spec import ConsumerSpec
-from kafka_trial.history.output_names import BASELINE
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.certificate import Certificate
+from kafka_trial.report.certificate import BASELINE, Certificate
 
 
 def consumer_kind(spec: ConsumerSpec) -> ConsumerKind:

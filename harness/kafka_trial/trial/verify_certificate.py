@@ -11,9 +11,10 @@ from pathlib import Path
 from kafka_trial.check import check_run
 from kafka_trial.comparison.explain import ConsumerKind
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.history.output_names import BASELINE, CERTIFICATE
+from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.report.certificate import (
+    BASELINE,
     SINCE_SCHEMA_3,
     Certificate,
     CertifiedTrial,
