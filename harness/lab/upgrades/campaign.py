@@ -15,10 +15,12 @@ import orjson
 
 from kafka_trial.errors import FAIL, PASS, UnjudgeableError
 from kafka_trial.history.output_names import UPGRADE
-from kafka_trial.report.row_files import append_row
+from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.repository import git_revision, reports_folder
+from lab.upgrades.known import KnownRow, known_from_table
+from lab.upgrades.known_page import KNOWN_ROWS_NAME, known_lines
 from lab.upgrades.page import PAGE_NAME, page_of
 from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of
 
@@ -96,6 +98,12 @@ def write_page() -> int:
     """Writes the page of the newest row of each play; 1 where one of them is no go."""
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
-    (folder / PAGE_NAME).write_text(page_of(rows))
+    known = rows_in(folder / KNOWN_ROWS_NAME, known_from_table)
+    (folder / PAGE_NAME).write_text(whole_page(rows, known))
     newest = {row.play: row for row in rows}.values()
     return PASS if all(row.outcome == GO for row in newest) else FAIL
+
+
+def whole_page(rows: Sequence[Row], known: Sequence[KnownRow]) -> str:
+    """Returns the page: the matrix, then the known differences."""
+    return "\n".join([page_of(rows), *known_lines(known)])
