@@ -75,8 +75,9 @@ def play_one(play: Play) -> Row:
     return row
 
 
-def by_command(play: Play, out: Path) -> tuple[Mapping[str, Any], float]:
-    """Plays an upgrade by the command; returns its record, and how many seconds all of it took.
+def by_command(play: Play, out: Path, *, within_s: float | None = None) -> tuple[Mapping[str, Any], float]:
+    """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s` it is
+    ended, as by SIGTERM: its record says what was not played.
 
     Raises:
         UnjudgeableError: it left no record; with its last words.
@@ -86,12 +87,18 @@ def by_command(play: Play, out: Path) -> tuple[Mapping[str, Any], float]:
     words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
     words += ["--side-by-side", str(len(play.consumers))]
     began_s = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "kafka_trial", *words], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "kafka_trial", *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            last_words = process.communicate(timeout=within_s)[1]
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            last_words = process.communicate()[1]
     seconds = time.monotonic() - began_s
     try:
         return orjson.loads((out / UPGRADE).read_bytes()), seconds
     except OSError as error:
-        raise UnjudgeableError(f"{play} left no record, status {done.returncode}: {done.stderr[-500:]}") from error
+        raise UnjudgeableError(f"{play} left no record, status {process.returncode}: {last_words[-500:]}") from error
 
 
 def write_page() -> int:
