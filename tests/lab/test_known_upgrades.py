@@ -24,7 +24,7 @@ from lab.upgrades.known import (
     is_answered,
     known_plays,
     known_row,
-    not_found,
+    said_instead,
 )
 from lab.upgrades.known_campaign import missing_known, read_known, said_of
 from lab.upgrades.known_page import known_lines
@@ -58,11 +58,11 @@ def row(record: Mapping[str, Any]) -> KnownRow:
 
 def test_a_difference_is_found_in_its_stage_alone() -> None:
     """Go before it, then no-go, the accused and the reason; what comes later is of no account."""
-    assert not_found(SARAMA, FOUND) == ""
+    assert said_instead(SARAMA, FOUND) == ""
     later = record_of(
         of_sarama("mixed-1", "no-go", "consumer", STUCK), of_sarama("rolled", "no-go", "consumer", "lost: a record")
     )
-    assert not_found(SARAMA, later) == ""
+    assert said_instead(SARAMA, later) == ""
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_difference_is_found_in_its_stage_alone() -> None:
 )
 def test_what_is_not_found_is_told(outcomes: list[tuple[str, str, str, str, str]], said: str) -> None:
     """An accusation by luck finds nothing."""
-    assert not_found(SARAMA, record_of(*outcomes)) == said
+    assert said_instead(SARAMA, record_of(*outcomes)) == said
 
 
 def test_a_refusal_is_found_by_its_issue() -> None:
     """Another rule that refuses the path has not found it; one that lets it pass neither."""
-    assert not_found(STATIC, record_of(refusals=("4.0.1 is to be avoided: … (KAFKA-19546)",))) == ""
-    assert not_found(STATIC, record_of(refusals=("KAFKA-19444",))) == "refused by ['KAFKA-19444']"
-    assert not_found(STATIC, record_of()) == "refused by nothing"
+    assert said_instead(STATIC, record_of(refusals=("4.0.1 is to be avoided: … (KAFKA-19546)",))) == ""
+    assert said_instead(STATIC, record_of(refusals=("KAFKA-19444",))) == "refused by ['KAFKA-19444']"
+    assert said_instead(STATIC, record_of()) == "refused by nothing"
 
 
 def test_the_control_must_be_a_go() -> None:

@@ -87,18 +87,14 @@ def by_command(play: Play, out: Path, *, within_s: float | None = None) -> tuple
     words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
     words += ["--side-by-side", str(len(play.consumers))]
     began_s = time.monotonic()
-    command = [sys.executable, "-m", "kafka_trial", *words]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            last_words = process.communicate(timeout=within_s)[1]
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            last_words = process.communicate()[1]
+    bounded = [] if within_s is None else ["timeout", "--foreground", str(within_s)]
+    command = [*bounded, sys.executable, "-m", "kafka_trial", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began_s
     try:
         return orjson.loads((out / UPGRADE).read_bytes()), seconds
     except OSError as error:
-        raise UnjudgeableError(f"{play} left no record, status {process.returncode}: {last_words[-500:]}") from error
+        raise UnjudgeableError(f"{play} left no record, status {done.returncode}: {done.stderr[-500:]}") from error
 
 
 def write_page() -> int:

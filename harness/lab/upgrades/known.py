@@ -172,7 +172,7 @@ def consumers_of(path: Path) -> tuple[str, ...]:
     return (*control, *(one.consumer for one in KNOWN if one.path == path))
 
 
-def not_found(one: Difference, record: Mapping[str, Any]) -> str:
+def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
     """Returns "" if a record has found a difference, otherwise what it says in its place."""
     if not one.stage:
         refusals = record["path"]["refusals"]
@@ -195,7 +195,7 @@ def known_row(
     path: Path, play: Play, record: Mapping[str, Any], *, seconds: float, digest: str, commit: str
 ) -> KnownRow:
     """Returns the row of a play by its upgrade.json."""
-    found = {one.name: not_found(one, record) for one in KNOWN if one.path == path}
+    found = {one.name: said_instead(one, record) for one in KNOWN if one.path == path}
     return KnownRow(play, found, said_of_control(path, record), round(seconds, 1), digest, commit)
 
 
