@@ -24,6 +24,7 @@ from lab.upgrades.known import (
     is_answered,
     known_plays,
     known_row,
+    row_without_record,
     said_instead,
 )
 from lab.upgrades.known_campaign import missing_known, read_known, said_of
@@ -106,6 +107,7 @@ def test_what_is_unknown_is_played_once_more() -> None:
     assert set(plays.values()) == {1}
     assert len(plays) == TIMES * len({one.path for one in KNOWN})
     assert not is_answered(unknown)
+    assert not is_answered(row_without_record(TO_4, unknown.play, "no stage was played", digest=DIGEST, commit="abc"))
     assert answered.play not in {play for _, play in missing_known([answered], DIGEST)}
     assert answered.play in {play for _, play in missing_known([answered], "m2-j1-f1")}
     assert unknown.play in {play for _, play in missing_known([unknown], DIGEST)}

@@ -25,6 +25,7 @@ FOLDER: Final = "fixtures/upgrades"
 OF_THE_FIXTURES: Final = (".toml", ".diff", ".go", ".mod", ".sum")  # what is built of them is not
 TIMES: Final = 5  # a known difference is found five times of five
 STANDS_STILL: Final = ("stuck-partition", "unseen", "never-rejoined", "late-convergence")
+NO_RECORD, LAST_WORDS_MAX = "no record", 200
 CONTROL: Final = "python-at-least-once"
 STATIC: Final = "python-static-members"
 CONTROLS: Final = {CONTROL: CONTROL, STATIC: f"{STATIC}={STATIC}/consumer-protocol"}  # subject → as the option has it
@@ -197,6 +198,12 @@ def known_row(
     """Returns the row of a play by its upgrade.json."""
     found = {one.name: said_instead(one, record) for one in KNOWN if one.path == path}
     return KnownRow(play, found, said_of_control(path, record), round(seconds, 1), digest, commit)
+
+
+def row_without_record(path: Path, play: Play, why: str, *, digest: str, commit: str) -> KnownRow:
+    """Returns the row of a play that left no record: everything is unknown."""
+    said = f"{NO_RECORD}: {NOT_KNOWN}; {why[-LAST_WORDS_MAX:].strip()}"
+    return KnownRow(play, {one.name: said for one in KNOWN if one.path == path}, said, 0.0, digest, commit)
 
 
 def is_answered(row: KnownRow) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.report.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
 from lab.upgrades.campaign import RUNS, TRIES, by_command, digest, write_page
@@ -19,6 +20,7 @@ from lab.upgrades.known import (
     known_from_table,
     known_plays,
     known_row,
+    row_without_record,
 )
 from lab.upgrades.known import Path as KnownPath
 from lab.upgrades.known_page import KNOWN_ROWS_NAME
@@ -42,7 +44,11 @@ def play_known(*, minutes: float | None) -> int:
             break
         out = KNOWN_RUNS / f"{play.folder}-{path.control or 'refused'}"
         within_s = ONE_WITHIN_S + MORE_WITHIN_S * (len(play.consumers) - 1)
-        record, seconds = by_command(play, out, within_s=within_s)
+        try:
+            record, seconds = by_command(play, out, within_s=within_s)
+        except UnjudgeableError as error:
+            append_row(file, row_without_record(path, play, str(error), digest=known_digest(), commit=git_revision()))
+            raise
         row = known_row(path, play, record, seconds=seconds, digest=known_digest(), commit=git_revision())
         append_row(file, row)
         if not any((*row.found.values(), row.control)):
