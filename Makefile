@@ -56,7 +56,7 @@ bench: setup  ## minimum, median, maximum and ratios of what this project calls 
 	$(BIN)/python -m lab.bench $(ARGS)
 
 clients: setup  ## build the example consumers in Go, Java and JavaScript, as far as their tools are on this machine
-	@for folder in fixtures/unusual/*/Makefile; do $(MAKE) --no-print-directory -C $$(dirname $$folder) || echo "not built: $$(dirname $$folder)"; done
+	@for folder in fixtures/unusual/*/Makefile fixtures/upgrades/*/Makefile; do $(MAKE) --no-print-directory -C $$(dirname $$folder) || echo "not built: $$(dirname $$folder)"; done
 
 calibrate: setup clients  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
 	$(BIN)/python -m lab.agreement

@@ -7,7 +7,9 @@ from dataclasses import replace
 from kafka_trial.cluster.versions import NUMBERS
 from kafka_trial.upgrade.record_file import as_table
 from lab.repository import reports_folder
-from lab.upgrades.campaign import missing
+from lab.upgrades.campaign import missing, whole_page
+from lab.upgrades.known_campaign import read_known
+from lab.upgrades.known_page import KNOWN_ROWS_NAME
 from lab.upgrades.page import PAGE_NAME, page_of
 from lab.upgrades.plays import OFTEN, ROWS_NAME, Play, plays, read_rows, row_of
 from upgrade_records import NO_GO_RECORD
@@ -20,7 +22,9 @@ GONE = replace(ROW, outcome="go", not_go=[])
 
 def test_the_page_is_what_its_rows_make() -> None:
     """Whoever adds a row writes it again: `python -m lab.upgrades --page`."""
-    assert (reports_folder() / PAGE_NAME).read_text() == page_of(read_rows(reports_folder() / ROWS_NAME))
+    folder = reports_folder()
+    rows, known = read_rows(folder / ROWS_NAME), read_known(folder / KNOWN_ROWS_NAME)
+    assert (folder / PAGE_NAME).read_text() == whole_page(rows, known)
 
 
 def test_every_version_is_left_and_come_to() -> None:

@@ -15,10 +15,12 @@ import orjson
 
 from kafka_trial.errors import FAIL, PASS, UnjudgeableError
 from kafka_trial.history.output_names import UPGRADE
-from kafka_trial.report.row_files import append_row
+from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.repository import git_revision, reports_folder
+from lab.upgrades.known import KnownRow, known_from_table
+from lab.upgrades.known_page import KNOWN_ROWS_NAME, known_lines
 from lab.upgrades.page import PAGE_NAME, page_of
 from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of
 
@@ -73,8 +75,9 @@ def play_one(play: Play) -> Row:
     return row
 
 
-def by_command(play: Play, out: Path) -> tuple[Mapping[str, Any], float]:
-    """Plays an upgrade by the command; returns its record, and how many seconds all of it took.
+def by_command(play: Play, out: Path, *, within_s: float | None = None) -> tuple[Mapping[str, Any], float]:
+    """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s` it is
+    ended, as by SIGTERM: its record says what was not played.
 
     Raises:
         UnjudgeableError: it left no record; with its last words.
@@ -84,7 +87,9 @@ def by_command(play: Play, out: Path) -> tuple[Mapping[str, Any], float]:
     words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
     words += ["--side-by-side", str(len(play.consumers))]
     began_s = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "kafka_trial", *words], capture_output=True, text=True, check=False)
+    bounded = [] if within_s is None else ["timeout", "--foreground", str(within_s)]
+    command = [*bounded, sys.executable, "-m", "kafka_trial", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began_s
     try:
         return orjson.loads((out / UPGRADE).read_bytes()), seconds
@@ -96,6 +101,12 @@ def write_page() -> int:
     """Writes the page of the newest row of each play; 1 where one of them is no go."""
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
-    (folder / PAGE_NAME).write_text(page_of(rows))
+    known = rows_in(folder / KNOWN_ROWS_NAME, known_from_table)
+    (folder / PAGE_NAME).write_text(whole_page(rows, known))
     newest = {row.play: row for row in rows}.values()
     return PASS if all(row.outcome == GO for row in newest) else FAIL
+
+
+def whole_page(rows: Sequence[Row], known: Sequence[KnownRow]) -> str:
+    """Returns the page: the matrix, then the known differences."""
+    return "\n".join([page_of(rows), *known_lines(known)])
