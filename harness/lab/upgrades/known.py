@@ -133,7 +133,7 @@ KNOWN: Final = (
 )
 CANNOT: Final = {
     "commits fenced by the member epoch before 4.3, and no more from then on (KIP-1251)": "no consumer is made for it: "
-    "it has to commit with an epoch of the past, which the clients here do only by chance, in a rebalance. Commits that "
+    "it has to commit with an epoch of the past, which clients here do by chance alone, in a rebalance. Commits that "
     "were accepted are judged by both rules",
     "transaction.version 1 and 2": "no consumer is made for it: librdkafka, with which the writers and transactional "
     "references here work, does not speak version 2, and no stage lowers a level",
