@@ -132,11 +132,11 @@ KNOWN: Final = (
     ),
 )
 CANNOT: Final = {
-    "commits fenced by the member epoch before 4.3, and no more from then on (KIP-1251)": "it needs a client that "
-    "commits with an epoch of the past; librdkafka, the one here that speaks the consumer protocol beside Kafka's own "
-    "VerifiableConsumer, sends the newest that it knows. Accepted commits are judged by both rules (commit_epochs)",
-    "transaction.version 1 and 2": "librdkafka, with which the writers and transactional references here work, does "
-    "not speak version 2; and no stage lowers a level, which is what breaks producers at work",
+    "commits fenced by the member epoch before 4.3, and no more from then on (KIP-1251)": "no consumer is made for it: "
+    "it has to commit with an epoch of the past, which clients here do by chance alone, in a rebalance. Commits that "
+    "were accepted are judged by both rules",
+    "transaction.version 1 and 2": "no consumer is made for it: librdkafka, with which the writers and transactional "
+    "references here work, does not speak version 2, and no stage lowers a level",
     "`latest` that meets new partitions": "no stage adds partitions; the suite partitions-added does, and accuses "
     "passes-over-new-partitions",
     "kafka-python 1.4": "what it sends depends on `api_version` too, which the kafka-python of the lock has as well: "
