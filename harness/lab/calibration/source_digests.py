@@ -122,8 +122,8 @@ SAME = {
     "39876056926bed2b": "e686edaedab0f370",
     # Knew of no upgrades: brokers kept their version, a later snapshot read on, and API versions were no events.
     "e511d5fd9b9f4ac8": "e686edaedab0f370",
-    # Knew of no brokers that are replaced, clients that are moved, logs of brokers that are read, nor loads that settle:
-    # no suite has any of these; and a static member that was back within its session lengthened a drain.
+    # Knew of no brokers that are replaced, clients that are moved, logs of brokers that are read, nor loads that
+    # settle: no suite has any of these; and a static member that was back within its session lengthened a drain.
     "d94827bf43263649": "e686edaedab0f370",
     "234721417ebdb307": "e686edaedab0f370",
     # Consumers that did not post an empty body for a record without a value, or gave up at once where the sink answered
