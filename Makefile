@@ -7,7 +7,7 @@ ARGS ?=
 TESTED = trial-runs/tests-$(shell (git rev-parse HEAD; git diff HEAD) 2>/dev/null | cksum | cut -d' ' -f1).jsonl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser services dockerd images demo test test-all lint bench clients calibrate cuts cases mutate clean
+.PHONY: help setup browser services dockerd images demo test test-all lint bench clients calibrate cuts upgrade-matrix cases mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ bench: setup  ## minimum, median, maximum and ratios of what this project calls 
 	$(BIN)/python -m lab.bench $(ARGS)
 
 clients: setup  ## build the example consumers in Go, Java and JavaScript, as far as their tools are on this machine
-	@for folder in fixtures/unusual/*/Makefile; do $(MAKE) --no-print-directory -C $$(dirname $$folder) || echo "not built: $$(dirname $$folder)"; done
+	@for folder in fixtures/unusual/*/Makefile fixtures/upgrades/*/Makefile; do $(MAKE) --no-print-directory -C $$(dirname $$folder) || echo "not built: $$(dirname $$folder)"; done
 
 calibrate: setup clients  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
 	$(BIN)/python -m lab.agreement
@@ -64,6 +64,9 @@ calibrate: setup clients  ## both judges on a fresh seed, then all consumers on 
 
 cuts: setup clients  ## cut references of four libraries at every place of every API, resumable: rows and page in reports/
 	$(BIN)/python -m lab.cuts $(ARGS)
+
+upgrade-matrix: setup clients  ## upgrades between pairs of versions, with sound consumers of four libraries, resumable: see reports/
+	$(BIN)/python -m lab.upgrades $(ARGS)
 
 cases: setup  ## measure the cases that docs/cases tells of, resumable: rows in reports/, pages in docs/cases/
 	$(BIN)/python -m lab.cases $(ARGS)

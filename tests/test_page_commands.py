@@ -110,6 +110,14 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/live/test_certify.py",
         '"--budget"',
     ),
+    "kafka-trial certify --kafka 3.9.2,4.1.2,4.4.0 --repeat 5 --consumer consumer.toml --out certificate": (
+        "tests/live/test_compare.py",  # of two versions and one suite, with one seed
+        '"--kafka", "3.9.2,4.3.1"',
+    ),
+    "kafka-trial certify --baseline old.toml --consumer consumer.toml --out certificate": (
+        "tests/live/test_compare.py",
+        '"--baseline", "old.toml", "--consumer", "consumer.toml", "--out", "certificate"',
+    ),
     "kafka-trial verify certificate/certificate.json": ("tests/live/test_certify.py", '"verify"'),
     "kafka-trial run member-killed --consumer consumer.toml --seeds 1..5": (
         "tests/live/test_warm_cluster.py",
@@ -167,7 +175,7 @@ EXCEPTIONS = {
     "docker save --output images.tar kafka-trial/kafka:4.3.1 team/orders:1.4": "Docker's own, with an image of yours",
     "docker load --input images.tar": "Docker's own, on another machine",
 }
-READERS_OWN = {"mine.toml", "consumer.properties"}  # files that a reader has: a scenario, and settings of a client
+READERS_OWN = {"mine.toml", "old.toml", "consumer.properties"}  # a scenario, an older client, a client's settings
 
 
 def as_installed(command: str, *more: str, cwd: Path, within_s: float = 900) -> subprocess.CompletedProcess[str]:

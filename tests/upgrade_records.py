@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kafka_trial.upgrade.availability import Availability, GroupAvailability, PartitionAvailability
 from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.coordinator_loads import CoordinatorLoad
 from kafka_trial.upgrade.outcome import GO, NO_GO
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
+    RecordedClient,
     RecordedConsumer,
     RecordedOutcome,
     RecordedPath,
     RecordedStage,
+    ToldOfClient,
     UpgradeRecord,
 )
 
@@ -60,6 +64,16 @@ ALL_GO = UpgradeRecord(
     harness_digest="h1",
     commit={"commit": "a" * 40, "changed": 0, "untracked": 0},
 )
+TOO_OLD = RecordedClient(
+    *("orders", "sarama 1.38.1", ["m0", "m1"]),
+    told=[ToldOfClient("4.3.1", "rejected", "m0, m1 (sarama 1.38.1) each sends OffsetCommit v1, which 4.0 removed")],
+)
+CHANGED = "classic groups: a member rejoins (since 4.0; KIP-1)"
+WITH_CLIENTS = replace(
+    ALL_GO,
+    clients=[TOO_OLD, RecordedClient("billing", "", ["m0"])],
+    consumers=[replace(ORDERS, changes=[CHANGED]), BILLING],
+)
 CONVICTED = go("mixed-1", "orders", outcome=NO_GO, accused="consumer", reason=SKIPPED)
 
 
@@ -78,3 +92,17 @@ ENDED_EARLY = replace(
     stages=[*STAGES[:2], replace(STAGES[2], began_s=None, lasted_s=None, rolls=[])],
     outcomes=[one for one in ALL_GO.outcomes if one.stage != "rolled"],
 )
+COST = Availability(
+    *("orders", 60.0, 100.0),
+    group=GroupAvailability(
+        "kt-group", 8.58, 0.26, 0.0, [0, 2], [CoordinatorLoad(2, 77.2, 3.279)], stretches=[(66.0, 74.6)]
+    ),
+    partitions=[
+        PartitionAvailability(0, 9.1, 0.8, 8.7, 0.0, stretches=[(65.2, 73.9), (80.0, 81.5)]),
+        PartitionAvailability(1, 5.4, 0.9, 5.2, 0.0, stretches=[(66.0, 71.2)]),
+        PartitionAvailability(2),
+    ],
+    observed_every_s=3.32,
+    controllers=[2, 1],
+)
+WITH_COST = replace(ALL_GO, stages=[STAGES[0], replace(STAGES[1], availability=[COST]), STAGES[2]])

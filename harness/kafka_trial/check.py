@@ -12,6 +12,7 @@ from kafka_trial import plugins
 from kafka_trial.audit.collect import collect_audit
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import lacking
+from kafka_trial.history.refused_requests import refusals_in_words, refused_of_run
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.html import write_reports
@@ -19,6 +20,7 @@ from kafka_trial.verdict.causes import causes_of
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import write_verdict
+from kafka_trial.verdict.messages import plain
 from kafka_trial.verdict.verdict_input import Scope, claim_of, scope_of
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
     collected = collect(judgement, events, scope, unknowns=unknowns)
     if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
         collected = collect_audit(folder, collected, judgement, events, claim)
-    collected = replace(collected, notes=(*collected.notes, *causes_of(folder, judgement.findings)))
+    refused = map(plain, refusals_in_words(refused_of_run(folder.history)))
+    collected = replace(collected, notes=(*collected.notes, *causes_of(folder, judgement.findings), *refused))
     verdict = decide(collected, claim)
     pq.write_table(judgement.series, folder.path / "series.parquet")
     write_verdict(folder, verdict, collected)

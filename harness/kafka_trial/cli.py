@@ -370,7 +370,16 @@ def _certify(parsers: _Subparsers) -> None:
         "--suite", nargs="+", action="extend", metavar="NAME", help="only these (default: all of `list suites`)"
     )
     parser.add_argument(
-        "--kafka", nargs="+", action="extend", metavar="VERSION", help="only these versions (default: the newest known)"
+        "--kafka",
+        nargs="+",
+        action="extend",
+        metavar="VERSION",
+        help="these versions, and what differs between them (default: the newest known)",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="consumer.toml of the client that is replaced, tried too: fail (1) only where the new one is worse",
     )
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="try each suite N times, with seeds 1 to N (default 1)"
@@ -415,6 +424,12 @@ def _upgrade(parsers: _Subparsers) -> None:
         choices=["in-place", "replace"],
         default="in-place",
         help="brokers restart on their data, or new brokers take their place (default: in-place)",
+    )
+    parser.add_argument(
+        "--side-by-side",
+        type=int,
+        metavar="N",
+        help="consumers that share a cluster; more go in batches (default: twice as many as processors)",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier rehearsal's choices (default: drawn)")
     parser.add_argument(

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
-from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, UnjudgeableError, worst
+from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, worst
 from kafka_trial.history.store import check_out
 from kafka_trial.trial.console import Console
 
@@ -199,11 +199,13 @@ def cuts(options: Namespace) -> int:
 
 
 def certify(options: Namespace) -> int:
-    """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial."""
+    """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial, with a baseline
+    whether the consumer is worse than that."""
     from kafka_trial.cluster.wiring import LANES
     from kafka_trial.report.certificate import PAGE
     from kafka_trial.report.markdown import append_summary, certificate_summary
-    from kafka_trial.trial.certify import CertifyRequest, begin_certificate, lanes_of
+    from kafka_trial.trial.certificate_ledger import CertifyRequest
+    from kafka_trial.trial.certify import begin_baseline, begin_certificate, lanes_of
     from kafka_trial.trial.certify import certify as try_all
     from kafka_trial.trial.session import Session
     from kafka_trial.trial.suite_budget import budget_seconds
@@ -214,7 +216,7 @@ def certify(options: Namespace) -> int:
         registry.find_consumer(options.consumer),
         Path(options.out),
         suites=options.suite or (),
-        kafka_versions=options.kafka or (),
+        kafka_versions=words_of_list(options.kafka or ()),
         seeds=range(1, options.repeat + 1),
         minutes=options.minutes,
         budget_s=None if options.budget is None else budget_seconds(options.budget),
@@ -222,29 +224,41 @@ def certify(options: Namespace) -> int:
         retry_unknown=options.retry_unknown,
         image=options.consumer_image,
         load=options.load,
+        baseline=registry.find_consumer(options.baseline) if options.baseline else None,
     )
     begun = begin_certificate(asked)
+    baseline = begin_baseline(asked, begun)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
         console.say(begun.covers)
         console.phase("certify", "a line for each trial that has ended")
-        certificate = try_all(session, asked, begun, say=console.say)
+        certificate = try_all(session, asked, begun, say=console.say, baseline=baseline)
     if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
         print(problem, file=sys.stderr)
+    told = [line for part in certificate.differs for line in (part.title, *(f"  {line}" for line in part.lines))]
     print(
-        f"{certificate.verdict.upper()}: {certificate.in_words}", certificate.covers, Path(options.out) / PAGE, sep="\n"
+        f"{certificate.verdict.upper()}: {certificate.in_words}",
+        certificate.covers,
+        *told,
+        Path(options.out) / PAGE,
+        sep="\n",
     )
-    return certificate.exit
+    return certificate.status
+
+
+def words_of_list(given: Sequence[str]) -> list[str]:
+    """Returns the words of an option that takes several, which commas may part too, each once."""
+    return list(dict.fromkeys(word for one in given for word in one.split(",") if word))
 
 
 def upgrade(options: Namespace) -> int:
     """`upgrade --from A --to B --consumer FILE…`: go (0) or no-go (1) for these consumers, stage by stage."""
+    from kafka_trial.compatibility.paths import PathError
     from kafka_trial.history.output_names import UPGRADE_PAGE
     from kafka_trial.report.markdown import append_summary
-    from kafka_trial.upgrade.make_record import make_record
-    from kafka_trial.upgrade.plan import make_plan
+    from kafka_trial.upgrade.batches import rehearse_all, side_by_side
+    from kafka_trial.upgrade.make_record import refused_record
     from kafka_trial.upgrade.record_page import write_upgrade
     from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
-    from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
     from kafka_trial.upgrade.request import SHAPES, make_upgrade_request
     from kafka_trial.upgrade.successors import parse_chain
 
@@ -253,23 +267,17 @@ def upgrade(options: Namespace) -> int:
     chains = [parse_chain(given, registry.find_consumer) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     shape = SHAPES[options.shape]
-    request = make_upgrade_request(
-        options.from_version, options.to, chains, seed=seed, out=out, shape=shape, image=options.consumer_image
-    )
-    plan = make_plan(request)
-    rehearsal = Rehearsal(request, plan.names)
+    move, image = (options.from_version, options.to), options.consumer_image
+    try:
+        request = make_upgrade_request(*move, chains, seed=seed, out=out, shape=shape, image=image)
+    except PathError as refused:
+        write_upgrade(refused_record(*move, refused.problems, seed=seed, shape=shape, out=out), out)
+        raise
     with Console() as console:
         console.say(str(request.way_back))
         for flaw in request.open_flaws:
             console.say(f"{flaw.issue}: {flaw.what}. {flaw.remedy}")
-        try:
-            rehearse(rehearsal, plan, console)
-        finally:
-            if rehearsal.played:
-                record = make_record(rehearsal)
-                write_upgrade(record, out)
-    if not rehearsal.played:
-        raise UnjudgeableError(f"no stage could be played: {rehearsal.ended_early}")
+        record = rehearse_all(request, most=options.side_by_side or side_by_side(), console=console)
     if problem := append_summary(upgrade_summary(record, out)):
         print(problem, file=sys.stderr)
     print(upgrade_text(record), out / UPGRADE_PAGE, sep="\n")

@@ -141,7 +141,7 @@ def test_members_are_started_made_ready_and_stopped(tmp_path: Path, group_of: Gr
         pid = group.members[1].pid
         assert group.stop() == []
     assert told(tmp_path, "m1") == [
-        {"kind": "started", "pid": pid, "lane": 1, "consumer": "test", "protocol": "classic"},
+        {"kind": "started", "pid": pid, "lane": 1, "consumer": "test", "protocol": "classic", "started_with": [0]},
         {"kind": "assigned", "entries": [{"topic": "t", "partition": 0}]},
         {"kind": "exited", "code": 0, "asked": "stop", "within_s": STOPPED_WITHIN_S},
     ]

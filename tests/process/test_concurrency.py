@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -31,6 +32,22 @@ def test_an_error_in_a_thread_reaches_whoever_joins() -> None:
         ThreadGroup("thread_group") as thread_group,
     ):
         thread_group.start("writer", fail)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_start_that_is_interrupted_is_what_is_raised(monkeypatch: pytest.MonkeyPatch, *, begins: bool) -> None:
+    """Ctrl-C while a thread is being started, which has begun by then or never does."""
+    start, ended = threading.Thread.start, threading.Event()
+
+    def interrupted(thread: threading.Thread) -> None:
+        if begins:
+            start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), ThreadGroup("group") as group:
+        group.start("waits", lambda: (group.stop.wait(10), ended.set()))
+    assert ended.is_set() is begins
 
 
 def test_a_thread_that_does_not_end_is_named() -> None:

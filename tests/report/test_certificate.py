@@ -10,6 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kafka_trial.comparison.explain import ConsumerKind
+from kafka_trial.comparison.pairs import ComparedTrial
+from kafka_trial.comparison.table import Baseline, compare_trials
+from kafka_trial.errors import FAIL, PASS, UNKNOWN
+from kafka_trial.history.output_names import CERTIFICATE as FILE
 from kafka_trial.history.output_names import JUNIT
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
@@ -18,6 +23,7 @@ from kafka_trial.report.certificate import (
     Certificate,
     CertifiedTrial,
     duration_in_words,
+    read_certificate,
     times_in_words,
     trial_times,
     write_certificate,
@@ -147,3 +153,75 @@ def test_times_are_told_in_words() -> None:
     assert [duration_in_words(seconds) for seconds in (48.2, 119, 150, 7500)] == ["48 s", "119 s", "2 min", "2 h 5 min"]
     assert times_in_words([("", 3.0)]) == ""
     assert times_in_words([("2026-11-27T04:00:00Z", 60.0)]) == "2026-11-27 04:00 to 04:01 UTC; 1 trial took 60 s"
+
+
+def compared(certificate: Certificate, *, baseline: Baseline | None = None) -> Certificate:
+    """Returns a certificate that says what differs between the trials that it has."""
+    trials = [
+        ComparedTrial(*trial.cell, trial.verdict, frozenset(one["anomaly"] for one in trial.violations))
+        for trial in certificate.trials.values()
+    ]
+    consumer = {"name": "orders", "cells": certificate.cells, "consumer": ConsumerKind()}
+    return replace(certificate, comparison=compare_trials(trials, baseline=baseline, **consumer))  # type: ignore[arg-type]
+
+
+VIOLATION = {"anomaly": "skipped", "count": 1, "sentence": "record 4 was skipped", "events": []}
+FAILED = replace(CONTROL, verdict="fail", exit=FAIL, violations=[VIOLATION])
+BEFORE = replace(CONTROL, kafka="4.2.2", run="runs/4.2.2/control/1")
+TWO_VERSIONS = replace(
+    CERTIFICATE, suites=["control"], kafka=["4.2.2", "4.3.1"], trials={one.cell: one for one in (BEFORE, FAILED)}
+)
+TITLE = "Kafka 4.2.2 → 4.3.1: 1 pair of the same suite and seed"
+SKIPPED = "skipped: 0 → 1 of 1 pair (control); too few pairs to say. unexplained"
+
+
+def test_what_differs_between_versions_stands_wherever_a_reader_looks(tmp_path: Path) -> None:
+    """On the page, in the summary and in the JUnit file, where it fails nothing; it reads as it was written."""
+    certificate = compared(TWO_VERSIONS)
+    page = page_of(certificate, tmp_path)
+    write_junit(certificate, tmp_path, {})
+    suite = list(ElementTree.parse(tmp_path / JUNIT).getroot())[-1]
+    summary = unescape(certificate_summary(certificate, tmp_path, page=PAGE))
+    assert [f"What differs {TITLE}" in page, SKIPPED in page] == [True, True]
+    assert f"### {TITLE}\n\n- verdict fail" in summary
+    assert f"\n- {SKIPPED}\n" in summary
+    assert [suite.get(name) for name in ("name", "tests", "failures")] == ["What differs", "1", "0"]
+    assert SKIPPED in str(suite[0][0].text)
+    assert read_certificate(tmp_path / FILE).comparison == certificate.comparison
+    assert certificate.status == FAIL
+
+
+def test_a_certificate_without_a_comparison_has_no_trace_of_one(tmp_path: Path) -> None:
+    """Neither in the file nor on the page nor in the JUnit file."""
+    page = page_of(TWO_VERSIONS, tmp_path)
+    write_junit(TWO_VERSIONS, tmp_path, {})
+    texts = (page, (tmp_path / FILE).read_text(), (tmp_path / JUNIT).read_text())
+    assert [word in text for text in texts for word in ("differs", "comparison")] == [False] * 6
+
+
+@pytest.mark.parametrize(
+    ("old", "word", "tags", "status"),
+    [
+        (FAILED, "NOT WORSE: orders is not worse than its baseline old in what was tried", ["system-out"], PASS),
+        (CONTROL, "WORSE: orders is worse than its baseline old", ["failure"], FAIL),
+        (
+            replace(CONTROL, verdict="unknown"),
+            "UNKNOWN: whether orders is worse than its baseline old cannot be told",
+            ["error"],
+            UNKNOWN,
+        ),
+    ],
+)
+def test_with_a_baseline_the_comparison_decides(
+    old: CertifiedTrial, word: str, tags: list[str], status: int, tmp_path: Path
+) -> None:
+    """A trial that the old client fails alike is no failure in the JUnit file; it is told there."""
+    one = replace(CERTIFICATE, suites=["control"], trials={FAILED.cell: FAILED})
+    kinds = frozenset(one["anomaly"] for one in old.violations)
+    certificate = compared(one, baseline=Baseline("old", [ComparedTrial(*old.cell, old.verdict, kinds)]))
+    write_junit(certificate, tmp_path, {})
+    tried, differs = ElementTree.parse(tmp_path / JUNIT).getroot()
+    assert ([part.tag for part in differs[0]], differs[0].get("name"), certificate.status) == (tags, word, status)
+    assert [part.tag for part in tried[0]] == ["properties", "system-out"]
+    assert "record 4 was skipped" in str(tried[0][1].text)
+    assert word in page_of(certificate, tmp_path)

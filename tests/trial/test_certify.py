@@ -33,7 +33,8 @@ from kafka_trial.report.certificate import (
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.junit import NOT_TRIED
 from kafka_trial.report.sealed_files import file_digests
-from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of
+from kafka_trial.trial.certificate_ledger import CertifyRequest
+from kafka_trial.trial.certify import begin_baseline, begin_certificate, certify, lanes_of
 from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
 from kafka_trial.trial.verify_certificate import verify
@@ -101,7 +102,8 @@ def go(
 ) -> Certificate:
     session: Any = sitting
     asked = CertifyRequest(consumer, out, **{"suites": SUITES, **words})
-    return certify(session, asked, begin_certificate(asked), say=say)
+    begun = begin_certificate(asked)
+    return certify(session, asked, begun, say=say, baseline=begin_baseline(asked, begun))
 
 
 @pytest.fixture
@@ -498,6 +500,8 @@ def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path)
         (["certify", "--repeat", "0"], "0 must be between 1 and 10000"),
         (["certify", "--side-by-side", "0"], "0 must be between 1 and 256"),
         (["certify", "--kafka", "2.0"], "2.0"),
+        (["certify", "--kafka", "4.3.1,4.4.0,2.0"], "unknown Kafka version '2.0'"),
+        (["certify", "--baseline", "python-at-lest-once"], "python-at-least-once"),
         (["certify", "--budget", "soon"], "--budget: 'soon' is no length of time: give 90s"),
         (["certify", "--budget", "3s"], "the shortest, control, takes"),
         (["certify", "--budget", "30s", "--suite", "large-records"], "the shortest, large-records, takes"),
@@ -528,3 +532,65 @@ def test_a_certificate_is_of_one_load(tmp_path: Path) -> None:
         begin_certificate(CertifyRequest(CONSUMER, tmp_path / "other", suites=["hot-runs"], load=0.1))
     with pytest.raises(InputError, match="--load: 0 must be above 0"):
         begin_certificate(CertifyRequest(CONSUMER, tmp_path / "other", load=0))
+
+
+def test_several_versions_are_compared_and_tried_side_by_side(judged: RunFolder, tmp_path: Path) -> None:
+    """Trials that make a pair follow each other, in the opposite order with every other seed; one version is not
+    compared with anything; what is written reads back and follows the schema."""
+    sitting = Sitting(judged)
+    certificate = go(sitting, tmp_path, suites=["control"], kafka_versions=["3.9.2", "4.3.1"], seeds=(1, 2))
+    assert sitting.begun == ["control 1", "control 1", "control 2", "control 2"]
+    (between,) = (certificate.comparison or {})["between"]
+    assert [between[name] for name in ("before", "after", "pairs")] == ["3.9.2", "4.3.1", 2]
+    figures = {row["name"]: (row["pairs"], row["outcome"]) for row in between["figures"]}
+    assert figures["convergence"] == (2, "too few pairs to say")
+    table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
+    Draft202012Validator(orjson.loads(SCHEMA.read_bytes())).validate(table)
+    assert read_certificate(tmp_path / CERTIFICATE) == certificate
+    again = go(nothing := Sitting(judged), tmp_path, suites=["control"], kafka_versions=["4.3.1"], seeds=(1, 2))
+    assert (again.comparison, nothing.begun) == (None, [])
+
+
+def test_a_baseline_is_tried_on_the_same_and_has_its_own_certificate(judged: RunFolder, tmp_path: Path) -> None:
+    """Beside that of the new client; its suites are those that both can play, and the same command goes on."""
+    old = find_consumer("forwards-avro-bytes")
+    asked = CertifyRequest(find_consumer("python-upserts"), tmp_path / "other", baseline=old)
+    left_out = begin_certificate(asked).left_out
+    assert left_out["poison-record"].startswith('the baseline cannot play it: it sends "unreadable-values"')
+    said: list[str] = []
+    words = {"suites": SUITES[:2], "baseline": find_consumer("python-at-most-once")}
+    certificate = go(sitting := Sitting(judged, {"control": "fail"}), tmp_path / "out", say=said.append, **words)
+    assert sorted(sitting.begun) == ["control 1"] * 2 + ["member-killed 1"] * 2
+    assert [line for line in said if "baseline control" in line] == ["4/4 baseline control 4.3.1 1: fail"]
+    assert certificate.client is not None
+    assert (certificate.exit, certificate.status, certificate.client["verdict"]) == (FAIL, PASS, "not worse")
+    notes = "each is judged by its own claim, and they differ: delivery at-most-once → at-least-once"
+    assert certificate.client["notes"][0].startswith(notes)
+    baseline = read_certificate(tmp_path / "out" / "baseline" / CERTIFICATE)
+    assert (baseline.consumer["name"], baseline.suites, baseline.comparison) == (
+        "python-at-most-once",
+        SUITES[:2],
+        None,
+    )
+    table = orjson.loads((tmp_path / "out" / CERTIFICATE).read_bytes())
+    Draft202012Validator(orjson.loads(SCHEMA.read_bytes())).validate(table)
+    go(nothing := Sitting(judged), tmp_path / "out", **words)
+    assert nothing.begun == []
+
+
+@pytest.mark.spark
+def test_what_a_certificate_says_differs_is_verified(judged: RunFolder, tmp_path: Path) -> None:
+    """With the trials of the baseline; an edited figure, or an edited verdict on the client, does not hold."""
+    words = {"control": "fail"}  # as it really was judged
+    baseline = find_consumer("python-at-most-once")
+    go(Sitting(judged, words), tmp_path, suites=["control"], baseline=baseline)
+    file = tmp_path / CERTIFICATE
+    assert told(file) == (
+        PASS,
+        "control 4.3.1 1: fail, holds\nbaseline control 4.3.1 1: fail, holds\nwhat differs: holds",
+    )
+    edited(file, lambda table: table["comparison"]["figures"][0]["values"].update(memory=1.0))
+    edited(file, lambda table: table["comparison"]["client"].update(verdict="worse", exit=FAIL))
+    status, said = told(file)
+    last = "what differs: client is not what its trials say; figures is not what its trials say"
+    assert (status, said.splitlines()[-1]) == (FAIL, last)

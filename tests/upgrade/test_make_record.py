@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka_trial.cli import main
 from kafka_trial.compatibility.paths import RULES
+from kafka_trial.errors import WRONG_INPUT
+from kafka_trial.history.output_names import UPGRADE, UPGRADE_PAGE
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
@@ -16,8 +22,9 @@ from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.upgrade.cluster_state import ClusterState
 from kafka_trial.upgrade.make_record import changes_needed, make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN, StageOutcome
-from kafka_trial.upgrade.play import STAGES, PlayedStage
+from kafka_trial.upgrade.play import STAGES, TRIALS, PlayedStage
 from kafka_trial.upgrade.record import BrokerRoll, NotTried, UpgradeRecord
+from kafka_trial.upgrade.record_file import read_record
 from kafka_trial.upgrade.rehearsal import Rehearsal
 from kafka_trial.upgrade.request import make_upgrade_request
 from kafka_trial.upgrade.stages import Stage
@@ -56,8 +63,10 @@ def turn(broker: int, version: str, *, whole: bool) -> dict[str, Any]:
     return {"broker": broker, "version": version, "exit_s": 0.8, "in_sync_s": 4.5, "isr_whole_again": whole}
 
 
-def roll(nemesis: Recorder, number: int, *, at_s: float, turns: list[dict[str, Any]]) -> None:
-    about = {"fault_no": number, "fault": "version-roll", "target": "all: all"}
+def roll(
+    nemesis: Recorder, number: int, *, at_s: float, turns: list[dict[str, Any]], fault: str = "version-roll"
+) -> None:
+    about = {"fault_no": number, "fault": fault, "target": "all: all"}
     nemesis.record("injected", time_ns=BEGAN_NS + int(at_s * SECOND), **about)
     details = {"brokers": turns}
     told = {"bit": True, "heals": True, "message": "replaced", "details": details}
@@ -103,6 +112,26 @@ def test_stages_have_their_times_and_their_own_restarts(record: UpgradeRecord) -
         [],
     ]
     assert (record.began, record.lasted_s) == ("2026-11-28T00:00:00Z", 65.0)
+
+
+def test_a_new_broker_stands_in_the_place_of_an_old_one(tmp_path: Path) -> None:
+    """When it was in sync wherever it was to be, and when the old one was gone; the next one begins then."""
+    stage = played(tmp_path, "mixed-1")
+    turns = [
+        {"broker": old, "by": new, "version": "4.3.1", "partitions": {"t": 6}, "moved_s": 6.0, "gone_s": 9.5}
+        for old, new in ((0, 3), (1, 4))
+    ]
+    folder = create_run_folder(tmp_path / "replaced", "mixed-1", NAME)
+    shutil.copytree(stage.folders[NAME].path, folder.path, dirs_exist_ok=True)
+    (folder.history / "nemesis.jsonl").unlink()
+    with Recorder(folder.history, "nemesis") as nemesis:
+        roll(nemesis, 0, at_s=45, turns=turns, fault="broker-replace")
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    record = make_record(Rehearsal(request, ["mixed-1"], [replace(stage, folders={NAME: folder})]))
+    assert list(record.stages[0].rolls) == [
+        BrokerRoll(3, "4.3.1", 45.0, 9.5, 6.0, instead_of=0),
+        BrokerRoll(4, "4.3.1", 54.5, 9.5, 6.0, instead_of=1),
+    ]
 
 
 def test_outcomes_have_the_run_folders_that_show_them(record: UpgradeRecord, tmp_path: Path) -> None:
@@ -160,3 +189,45 @@ def test_a_rehearsal_that_played_no_stage_is_unknown(tmp_path: Path) -> None:
     record = make_record(Rehearsal(request, ["before", "rolled"], ended_early="no consumer got to work"))
     assert (record.outcome, record.began, record.lasted_s, record.finalised_before) == (NOT_KNOWN, "", None, None)
     assert [one.what for one in record.not_tried][:2] == ["before", "rolled"]
+
+
+def test_a_path_that_is_refused_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, nothing was started, and the page says by which rule; what is wrong otherwise leaves nothing."""
+    words = ["upgrade", "--from", "3.9.2", "--consumer", NAME, "--out", str(tmp_path / "out")]
+    assert main([*words, "--to", "4.3.9"]) == WRONG_INPUT
+    assert not (tmp_path / "out").exists()
+    assert main([*words, "--to", "4.2.0"]) == WRONG_INPUT
+    record = read_record(tmp_path / "out" / UPGRADE)
+    assert (record.exit, record.outcome, record.stages) == (WRONG_INPUT, NO_GO, [])
+    assert "4.2.0 is to be avoided" in record.path.refusals[0]
+    assert record.path.refusals[0] in unescape((tmp_path / "out" / UPGRADE_PAGE).read_text())
+    assert "4.2.0 is to be avoided" in capsys.readouterr().err
+
+
+def test_each_stage_has_what_it_cost_each_consumer(record: UpgradeRecord) -> None:
+    """By the last history; the consumer has nothing sent or answered here, so nothing is known but the times."""
+    costs = [(stage.name, one) for stage in record.stages for one in stage.availability]
+    assert [(stage, one.consumer, one.from_s, one.until_s) for stage, one in costs] == [
+        ("before", NAME, 10.0, 30.0),
+        ("mixed-1", NAME, 40.0, 60.0),
+    ]
+    assert [one.group.unanswered_s for _, one in costs] == [None, None]
+
+
+def test_loads_are_read_from_the_logs_of_the_whole_trial(tmp_path: Path) -> None:
+    """Where the brokers' logs are kept when the cluster is gone."""
+    logs = tmp_path / TRIALS / NAME / "logs"
+    logs.mkdir(parents=True)
+    (logs / "b0-server.log").write_text("[2026-11-28 00:00:01,000] INFO Started (kafka.server.KafkaRaftServer)")
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    (stage,) = make_record(Rehearsal(request, ["before"], [played(tmp_path, "before")])).stages
+    assert [one.group.loads for one in stage.availability] == [[]]
+
+
+def test_a_damaged_history_costs_nothing_but_this(tmp_path: Path) -> None:
+    """The record is made all the same."""
+    request = make_upgrade_request("3.9.2", "4.3.1", [Chain(find_consumer(NAME))], seed=7, out=tmp_path)
+    one = played(tmp_path, "before")
+    (one.folders[NAME].history / "workload.jsonl").write_bytes(b"torn\n")
+    (stage,) = make_record(Rehearsal(request, ["before"], [one])).stages
+    assert (stage.lasted_s, stage.availability) == (25.0, ())

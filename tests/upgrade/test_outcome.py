@@ -100,6 +100,38 @@ def test_more_of_what_the_list_does_not_hold_is_of_the_stage(tmp_path: Path) -> 
     assert again.outcome == NO_GO
 
 
+def cut_off_at(folder: RunFolder, at_s: int) -> RunFolder:
+    """Adds to a stage's history that brokers became another version at a second, and that m0 was served before it."""
+    roll = {"fault_no": 0, "fault": "version-roll", "bit": True, "details": {"brokers": []}}
+    told = {
+        "consumer-m0-0": ("started", 0, {"member": "m0", "incarnation": 0, "lane": 0, "pid": 1}),
+        "requests-b0": ("request", at_s - 1, {"api": "FETCH", "lane": 0}),
+        "nemesis": ("evidence", at_s, roll),
+    }
+    for source, (kind, second, fields) in told.items():
+        event = {"schema": 1, "source": source, "seq": 0, "time_ns": second * 10**9, "kind": kind, **fields}
+        (folder.history / f"{source}.jsonl").write_bytes(orjson.dumps(event) + b"\n")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "word"), [("stuck-partition", "Cause"), ("skipped", "Besides")])
+def test_a_member_that_was_cut_off_is_named_beside_what_is_proven(tmp_path: Path, name: str, word: str) -> None:
+    """The cause of what stands still; of what was lost it may be another."""
+    folder = cut_off_at(folder_of(tmp_path / "1", anomaly(1, name=name), stage_ends=(6,)), 3)
+    told = StageVerdicts("orders").outcome("rolled", folder, FAILED)
+    said = "m0 sent no request to these brokers, its last one came 1.0 s before they were as they are"
+    assert (told.outcome, told.reason) == (NO_GO, f"{name}: record 1 was left out. {word}: {said}")
+    unknown = replace(UNDECIDED, reasons=("too little was handled",))
+    told = StageVerdicts("orders").outcome("rolled", cut_off_at(folder_of(tmp_path / "2", stage_ends=(6,)), 3), unknown)
+    assert (told.outcome, told.reason) == (NOT_KNOWN, f"too little was handled. Besides: {said}")
+
+
+def test_who_was_cut_off_is_not_told_of_a_go(tmp_path: Path) -> None:
+    """A member may rest."""
+    folder = cut_off_at(folder_of(tmp_path / "1", stage_ends=(6,)), 3)
+    assert StageVerdicts("orders").outcome("rolled", folder, PASSED).reason == ""
+
+
 def test_what_the_cluster_lost_is_no_consumers(tmp_path: Path) -> None:
     """Unknown for the consumer, and a no-go for the cluster."""
     lost = anomaly(1, "m0#1", weight="ground", name="lost-write")

@@ -17,7 +17,18 @@ from kafka_trial.registry import PACKAGE
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
 from kafka_trial.upgrade.record import RecordedOutcome, RecordedPath, UpgradeRecord
 from kafka_trial.upgrade.record_file import read_record, write_record
-from upgrade_records import ALL_GO, CONVICTED, ENDED_EARLY, LOST, NO_GO_RECORD, STAGES, go, with_outcome
+from upgrade_records import (
+    ALL_GO,
+    CONVICTED,
+    ENDED_EARLY,
+    LOST,
+    NO_GO_RECORD,
+    STAGES,
+    WITH_CLIENTS,
+    WITH_COST,
+    go,
+    with_outcome,
+)
 
 SCHEMA = PACKAGE / "upgrade" / "upgrade.schema.json"
 REFUSED = replace(
@@ -27,6 +38,7 @@ REFUSED = replace(
     outcomes=[],
 )
 LOSING = replace(ALL_GO, stages=[*STAGES[:2], replace(STAGES[2], losses=[LOST])])
+RECORDS = [ALL_GO, NO_GO_RECORD, ENDED_EARLY, REFUSED, LOSING, WITH_CLIENTS, WITH_COST]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +95,7 @@ def test_a_record_says_in_a_line_what_it_is_of() -> None:
     assert words == ["allowed by 2 rules", "refused by 1 rule", "not checked"]
 
 
-@pytest.mark.parametrize("record", [ALL_GO, NO_GO_RECORD, ENDED_EARLY, REFUSED, LOSING])
+@pytest.mark.parametrize("record", RECORDS)
 def test_a_record_is_read_as_it_was_written(record: UpgradeRecord, tmp_path: Path) -> None:
     """With a row for every stage and subject; what is written of it again is the same, byte for byte."""
     write_record(record, tmp_path)
@@ -94,7 +106,7 @@ def test_a_record_is_read_as_it_was_written(record: UpgradeRecord, tmp_path: Pat
     assert (tmp_path / UPGRADE).read_bytes() == first
 
 
-@pytest.mark.parametrize("record", [ALL_GO, NO_GO_RECORD, ENDED_EARLY, REFUSED, LOSING])
+@pytest.mark.parametrize("record", RECORDS)
 def test_the_published_schema_describes_what_is_written(record: UpgradeRecord, tmp_path: Path) -> None:
     """Whatever came of it; and it refuses what is no record, and words that rest on nothing."""
     schema = Draft202012Validator(orjson.loads(SCHEMA.read_bytes()))

@@ -13,10 +13,21 @@ import pytest
 from browser import Tab, axe_source, browser
 from kafka_trial.history.output_names import JUNIT, UPGRADE, UPGRADE_PAGE
 from kafka_trial.trial.counted_files import counted
-from kafka_trial.upgrade.record import NotTried, RecordedPath, UpgradeRecord
+from kafka_trial.upgrade.record import BrokerRoll, NotTried, RecordedPath, UpgradeRecord
 from kafka_trial.upgrade.record_page import bands, page_of_upgrade, write_upgrade
 from literal_run import NASTY
-from upgrade_records import ALL_GO, ENDED_EARLY, NO_GO_RECORD, ORDERS, SKIPPED, STAGES, go
+from upgrade_records import (
+    ALL_GO,
+    CHANGED,
+    ENDED_EARLY,
+    NO_GO_RECORD,
+    ORDERS,
+    SKIPPED,
+    STAGES,
+    TOO_OLD,
+    WITH_CLIENTS,
+    go,
+)
 
 HOSTILE = "</script><!--<script><img src=x onerror=alert(1)>\u2028" + NASTY
 
@@ -58,6 +69,15 @@ def test_the_page_has_what_is_decided_by(said: str) -> None:
     assert said in seen(NO_GO_RECORD)
 
 
+def test_the_page_has_what_clients_send() -> None:
+    """Each with what the brokers of either version make of it, and what changes for a consumer."""
+    page = seen(WITH_CLIENTS)
+    assert f"orders: sarama 1.38.1 in m0, m1 rejected {TOO_OLD.told[0].sentence}" in page
+    answered = "in m0 : brokers of both versions answer all that it was seen to send"
+    assert (answered in page, f"changes for orders: {CHANGED}" in page) == (True, True)
+    assert "What their clients send not recorded" in seen(ALL_GO)
+
+
 def test_what_was_not_tried_is_never_told_as_nothing() -> None:
     """Of a record that ended early, and of one that lacks nearly everything."""
     early = seen(replace(ENDED_EARLY, not_tried=[]))
@@ -76,6 +96,15 @@ def test_a_brokers_line_has_its_versions_and_restarts() -> None:
         0: [("before", 0.0, 36.111), ("restart", 36.111, 2.5), ("after", 38.611, 61.389)],
         2: [("before", 0.0, 72.778), ("restart", 72.778, 21.667), ("after", 94.444, 5.556)],
     }
+
+
+def test_new_brokers_have_lines_of_their_own() -> None:
+    """One begins where it joins; that of the old broker ends where it is gone."""
+    replaced = replace(STAGES[1], rolls=[BrokerRoll(3, "4.3.1", 60.0, 9.0, 6.0, instead_of=0)])
+    record = replace(ALL_GO, stages=[STAGES[0], replaced, replace(STAGES[2], rolls=[])], shape="replaced")
+    assert [one.told for one in bands(record, 0)] == ["3.9.2, 0 to 69 s"]
+    assert [one.told for one in bands(record, 3)] == ["joins, and its data comes, 60 to 66 s", "4.3.1, 66 to 180 s"]
+    assert "b3, in the place of b0 Kafka 4.3.1 60.0 s 9.0 s 6.0 s" in seen(record)
 
 
 def test_a_line_ends_with_the_rehearsal() -> None:

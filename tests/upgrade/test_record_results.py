@@ -13,7 +13,19 @@ from kafka_trial.history.output_names import JUNIT
 from kafka_trial.upgrade.record import RecordedPath, UpgradeRecord
 from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text, write_upgrade_junit
 from staged_trial import HOSTILE
-from upgrade_records import ALL_GO, CONVICTED, ENDED_EARLY, NO_GO_RECORD, ORDERS, SKIPPED, go, with_outcome
+from upgrade_records import (
+    ALL_GO,
+    CHANGED,
+    CONVICTED,
+    ENDED_EARLY,
+    NO_GO_RECORD,
+    ORDERS,
+    SKIPPED,
+    TOO_OLD,
+    WITH_CLIENTS,
+    go,
+    with_outcome,
+)
 
 REFUSED = replace(ENDED_EARLY, path=RecordedPath(["avoid"], "", ["4.2.0 is to be avoided (avoid)"]))
 
@@ -49,6 +61,19 @@ def test_what_was_not_tried_is_never_nothing(record: UpgradeRecord, tmp_path: Pa
         assert "Other clients, settings, loads and sizes than these were not tried." in told
         assert ("rolled: it was not played to its end" in told) == bool(record.missing)
         assert "nothing" not in told
+
+
+def test_clients_are_told_with_what_they_send(tmp_path: Path) -> None:
+    """By consumer and library, with the members; then what changes for a consumer."""
+    lines = upgrade_text(WITH_CLIENTS).splitlines()
+    begin = lines.index("clients, as brokers saw them:")
+    assert lines[begin + 1 : begin + 5] == [
+        "  orders: sarama 1.38.1 in m0, m1",
+        f"    rejected: {TOO_OLD.told[0].sentence}",
+        "  billing: a library that does not name itself in m0",
+        f"  changes for orders: {CHANGED}",
+    ]
+    assert "### Clients, as brokers saw them" in upgrade_summary(WITH_CLIENTS, tmp_path)
 
 
 def test_a_path_that_is_refused_is_told_first(tmp_path: Path) -> None:

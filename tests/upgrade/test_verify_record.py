@@ -15,7 +15,7 @@ from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, WRONG_INPUT
 from kafka_trial.history.output_names import UPGRADE
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import SUFFIX, RunFolder, unpack
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.upgrade.outcome import NO_GO
@@ -25,7 +25,9 @@ from upgrade_records import ALL_GO, ORDERS
 
 pytestmark = pytest.mark.spark
 
+SINS = ("stays-paused", "skips-batch-on-rebalance")
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
+STOOD_STILL, LOST_RECORDS = (CHECKOUT / "fixtures" / "histories" / "zoo" / f"{sin}{SUFFIX}" for sin in SINS)
 RUN = "stages/before/orders"
 
 
@@ -106,6 +108,20 @@ def test_an_outcome_that_does_not_follow_from_its_verdicts_does_not_hold(
             "before, orders: no-go, its verdicts say go: no reason",
         ],
     )
+
+
+def test_who_was_stranded_stays_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That no address was left was seen in the rehearsal; that the group stood still, and no more, follows again."""
+    stranded = {"outcome": NO_GO, "accused": "setting", "reason": "every address that m1 was started with is gone"}
+    for stored, follows in ((STOOD_STILL, "holds"), (LOST_RECORDS, "its verdicts say no-go: ")):
+        out = tmp_path / stored.name
+        check_run(unpack(stored, (out / RUN)))
+        write_record(record_of(out, **stranded), out)
+        status, lines = told(out, capsys)
+        assert (status, lines[-1].startswith(f"before, orders: no-go, {follows}")) == (
+            PASS if stored == STOOD_STILL else FAIL,
+            True,
+        ), lines
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
+from kafka_trial.history.recorder import Recorder
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.trial_context import CpuWait, Incarnation, IntermediateTopic, Settings, TrialContext, Window
 from kafka_trial.judge.judgement import (
@@ -569,6 +570,19 @@ def test_the_conclusion_is_written_beside_the_history(tmp_path: Path) -> None:
     assert (written[0] == written[1], b"unknown" in written[0]) == (True, True)
     assert pq.read_table(folder.path / "series.parquet").num_rows == 0
     assert [event.source for event in own_events(folder)] == ["run"] * 3
+
+
+def test_what_brokers_refused_is_noted_and_decides_nothing(tmp_path: Path) -> None:
+    """Of a member that never got in it may be all that there is."""
+    folder = make_folder(tmp_path)
+    without = reach_verdict(folder, judgement())
+    with Recorder(folder.history, "consumer-m0-0") as member, Recorder(folder.history, "requests-b0") as requests:
+        member.record("started", member="m0", incarnation=0, lane=0, pid=7)
+        told = {"api": "OffsetCommit", "version": 1, "reason": "unsupported", "count": 3, "message": "see /a/b/c"}
+        requests.record("request_refused", lane=0, **told)
+    noted = reach_verdict(folder, judgement())
+    note = "m0: b0 refused OffsetCommit v1 3 times, and closed the connection without an answer (see c)"
+    assert noted == replace(without, notes=(note, *without.notes))
 
 
 def test_how_much_was_handed_on_is_told_by_topic() -> None:

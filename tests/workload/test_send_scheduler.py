@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from kafka_trial.scenario import Burst, Load
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.send_scheduler import BATCH_BYTES_MAX, Part, SendScheduler
@@ -36,6 +38,19 @@ def test_the_steady_load_is_held_and_goes_on(tmp_path: Path) -> None:
     _, answers = _conducted(tmp_path, "steady\nhold\nhold\nresume\nstop 1\n")
     kinds = [next(iter(answer)) for answer in answers]
     assert kinds == ["steady", "held", "error", "resumed", "stopped"]
+
+
+@pytest.mark.parametrize(("within_s", "settled"), [("10", True), ("0", False)])
+def test_a_load_that_settles_is_held_until_every_send_is_decided(
+    within_s: str, *, settled: bool, tmp_path: Path
+) -> None:
+    """Or its time is up; nothing more is sent."""
+    commands = f"steady\nsettle {within_s}\nhold\nstop 1\n"
+    _, answers = _conducted(tmp_path, f"open\n{commands}", acknowledged_after=3, stopped_after=9)
+    kinds = [next(iter(answer)) for answer in answers]
+    order = ["opened", "settled"] if settled else ["settled", "opened"]
+    assert kinds == ["steady", "error", *order, "stopped"]
+    assert {"settled": settled} in answers
 
 
 def test_what_is_held_falls_due_so_much_later() -> None:
@@ -98,6 +113,7 @@ class _Keeper:
         self.log = SendLog(history, "t")
         self.sent: list[Op] = []
         self.dropped = False
+        self.acknowledged_after = 0  # polls
         self.polled: Callable[[], None] = lambda: None
 
     @property
@@ -117,7 +133,8 @@ class _Keeper:
         """Nothing waits here."""
 
     def poll(self, within_s: float) -> None:
-        for send in list(self.log.undecided):
+        self.acknowledged_after -= 1
+        for send in list(self.log.undecided) if self.acknowledged_after < 0 else ():
             self.log.acknowledged(send, 0, send)
         self.polled()
 
@@ -126,10 +143,17 @@ class _Keeper:
 
 
 def _conducted(
-    folder: Path, commands: str, *, idle_before_stop: int = 0, broken: Callable[[], str | None] = lambda: None
+    folder: Path,
+    commands: str,
+    *,
+    idle_before_stop: int = 0,
+    acknowledged_after: int = 0,
+    stopped_after: int = 0,
+    broken: Callable[[], str | None] = lambda: None,
 ) -> tuple[_Keeper, list[dict[str, Any]]]:
     """Runs a send scheduler over `commands`; the last line is given once `idle_before_stop` records were sent."""
     sender, answers = _Keeper(folder), list[dict[str, Any]]()
+    sender.acknowledged_after = acknowledged_after
     *first, last = commands.splitlines(keepends=True) or [""]
     reader, writer = os.pipe()
     os.write(writer, "".join(first).encode())
@@ -137,8 +161,9 @@ def _conducted(
     turns = count()
 
     def polled() -> None:
-        assert next(turns) < TURNS_MAX, f"never sent {idle_before_stop} records, only {len(sender.sent)}"
-        if len(sender.sent) >= idle_before_stop and not given:
+        turn = next(turns)
+        assert turn < TURNS_MAX, f"never sent {idle_before_stop} records, only {len(sender.sent)}"
+        if len(sender.sent) >= idle_before_stop and turn >= stopped_after and not given:
             given.append(True)
             os.write(writer, last.encode())
             os.close(writer)

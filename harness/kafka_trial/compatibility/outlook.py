@@ -90,7 +90,7 @@ def make_outlook(
         findings += _of_topics(cluster, now=now, to=to)
         findings += _of_groups(cluster, now=now, to=to)
     if consumer is not None and now is not None:
-        findings += _of_consumer(consumer, now=now, to=to)
+        findings += of_consumer(consumer, now=now, to=to)
         if cluster is None:
             findings += _where_nothing_is_set(now=now, to=to)
     return Outlook(
@@ -190,7 +190,8 @@ def _of_groups(cluster: ClusterNow, *, now: str, to: str) -> Iterator[Finding]:
     yield from _behaviours("groups", [*kinds, "transactions"], now=now, to=to)
 
 
-def _of_consumer(consumer: ConsumerPlan, *, now: str, to: str) -> Iterator[Finding]:
+def of_consumer(consumer: ConsumerPlan, *, now: str, to: str) -> Iterator[Finding]:
+    """Yields what brokers of `to` mean for a consumer; of its Java client's defaults under a section of their own."""
     about = f"consumer {consumer.name}"
     spoken = settings_of(to, "broker")[PROTOCOLS].default
     if consumer.protocol == "consumer" and "consumer" not in spoken.split(","):

@@ -97,14 +97,18 @@ def refusals(move: Move) -> list[Refusal]:
     ]
 
 
+class PathError(InputError):
+    """A move that rules refuse; every reason is among its problems."""
+
+
 def require_path(move: Move, *, where: str) -> None:
     """Does nothing where a move is allowed.
 
     Raises:
-        InputError: it is not; with every reason.
+        PathError: it is not; with every reason.
     """
     if found := refusals(move):
-        raise InputError(where, [str(one) for one in found])
+        raise PathError(where, [str(one) for one in found])
 
 
 def _rule(name: str, source: str) -> Callable[[Callable[[Move], Found]], Callable[[Move], Found]]:

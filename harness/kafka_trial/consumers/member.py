@@ -189,7 +189,7 @@ class ProcessMember:
             os.close(out_write)
             os.close(err_write)
         told = {"consumer": self.spec.name, "protocol": self.spec.kafka.protocol}
-        self._record("started", pid=self.pid, lane=self.lane.index, **told)
+        self._record("started", pid=self.pid, lane=self.lane.index, **told, started_with=sorted(self.started_with))
         self.recorder.flush()
         thread_group.start(
             f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, thread_group.stop, probe

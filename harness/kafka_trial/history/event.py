@@ -14,8 +14,10 @@ workload            send              outcome op? id topic key? entity? partitio
                                       (invoke, then ok with partition and offset, or fail / info with message;
                                        completions repeat id, topic and key)
                     load              name(opening-burst|steady|burst) state(begins|ends) count
-consumer-M-I        started           pid lane consumer? protocol?  (harness: process began; first line of every incarnation;
-                                      consumer, protocol: of the consumer.toml that it was started by)
+consumer-M-I        started           pid lane consumer? protocol? started_with?
+                                      (harness: process began; first line of every incarnation; consumer, protocol: of the
+                                       consumer.toml that it was started by; started_with: the ids of the brokers whose
+                                       addresses it was given)
                     ready             (startup_complete)
                     assigned revoked lost   entries[{topic partition}]     (revoked, lost: when the callback returned)
                     delivered         topic partition offset id? key?        (handler starts; or the poll returned it)
@@ -109,6 +111,12 @@ requests-bN         request           api lane? listener connection client_id me
                                       (once for each client, API, version and offer. asks, true: an ApiVersions request of its
                                        connection was seen before; offered: what this broker last answered for this API;
                                        deprecated, true: the broker marks the request so)
+                    request_refused   lane address api_key? api? version? reason(unsupported|unparsable|oversized)
+                                      count first_ns last_ns message
+                                      (by the broker's server.log, which closed the connection without an answer; there is no
+                                       `request` of it. Once a second for requests alike; first and last: when their lines
+                                       were read, on the monotonic clock; message: the broker's words. Evidence for readers:
+                                       no verdict rests on it)
                     client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
@@ -284,7 +292,7 @@ _WORDS = {
     "member_assignment group_tombstone transaction_marker transaction_open compacted undecodable unreadable",
     "through": "through handed_on undecodable",
     "transactions": "transaction_marker transaction_open record_aborted undecodable",
-    "requests": "request api_version client_named undecodable unreadable",
+    "requests": "request api_version request_refused client_named undecodable unreadable",
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence crash_point",
@@ -312,6 +320,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "member_assignment": {"group": str, "member_id": str},
     "request": {"api": str},
     "api_version": {"api": str, "version": int},
+    "request_refused": {"lane": int, "count": int, "reason": str},
     "topic": {"topic": str, "partitions": int},
     "through": {"topic": str, "partitions": int},
     "control_read": {"state": str},

@@ -7,6 +7,7 @@ from typing import Final
 
 CERTIFICATE: Final = "certificate.json"
 CERTIFICATE_PAGE: Final = "index.html"
+BASELINE: Final = "baseline"  # the folder of a baseline's certificate, beside that of what is compared with it
 UPGRADE: Final = "upgrade.json"
 UPGRADE_PAGE: Final = "index.html"
 JUNIT: Final = "junit.xml"

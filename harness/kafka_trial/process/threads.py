@@ -13,6 +13,8 @@ from types import TracebackType
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.real_time import make_thread_real_time
 
+BEGUN_WITHIN_S = 1.0  # of a thread whose start was interrupted
+
 
 class ThreadGroup:
     """Joins threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error.
@@ -26,12 +28,15 @@ class ThreadGroup:
         self.errors: list[tuple[str, BaseException]] = []
         self._join_within_s = join_within_s
         self._real_time = real_time
-        self._threads: list[threading.Thread] = []
+        self._threads: list[tuple[threading.Thread, threading.Event]] = []  # and whether it has begun
 
     def start(self, name: str, work: Callable[..., object], *args: object) -> threading.Thread:
         """Starts `work(*args)` in a thread called `<group>/<name>`."""
 
+        begun = threading.Event()
+
         def guarded() -> None:
+            begun.set()
             if self._real_time:
                 make_thread_real_time()
             try:
@@ -40,20 +45,21 @@ class ThreadGroup:
                 self.errors.append((name, error))
 
         thread = threading.Thread(target=guarded, name=f"{self.name}/{name}", daemon=True)
-        self._threads.append(thread)
+        self._threads.append((thread, begun))
         thread.start()
         return thread
 
     def join(self) -> None:
-        """Stops and joins every thread.
+        """Stops and joins every thread; not one whose start was interrupted (Ctrl-C) before it began.
 
         Raises:
             UnjudgeableError: a thread raised (chained), or did not end within the bound.
         """
         self.stop.set()
-        for thread in self._threads:
+        threads = [thread for thread, begun in self._threads if begun.wait(BEGUN_WITHIN_S)]
+        for thread in threads:
             thread.join(self._join_within_s)
-        stuck = [thread.name for thread in self._threads if thread.is_alive()]
+        stuck = [thread.name for thread in threads if thread.is_alive()]
         if stuck:
             raise UnjudgeableError(f"threads did not end within {self._join_within_s:g} s: {', '.join(stuck)}")
         if self.errors:

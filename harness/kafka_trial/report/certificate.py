@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.comparison.summary import Part, parts_of
 from kafka_trial.errors import PASS, UNKNOWN, InputError, worst
 from kafka_trial.history.output_names import CERTIFICATE, CERTIFICATE_PAGE
 from kafka_trial.history.store import RunFolder
@@ -23,6 +24,7 @@ from kafka_trial.report.sealed_files import file_digests, read_table, write_tabl
 from kafka_trial.verdict.collect import own_events
 
 PAGE = CERTIFICATE_PAGE
+BASELINE = "baseline"  # the folder of the certificate of a baseline, beside that of what is compared with it
 CERTIFICATE_SCHEMA = 3  # 1: told of no suite that it was left out; 2: named none of the consumer's files
 WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}
 OF_VERDICT = ("violations", "tolerated", "not_judged", "faults", "reasons")
@@ -76,7 +78,8 @@ class Certificate:
     `consumer`: its name, digest, the digests of its files, command, claim and, of an image, name and id.
     `harness_digest` is of the harness that tried and judged it. `left_out`: why each suite that there is beside them is
     not asked for. `budget_s`: the time that it was to take. `load`: which part of the suites' load was sent. `schema`:
-    of the file that it was read from.
+    of the file that it was read from. `comparison`: what differs between its Kafka versions and from a baseline
+    (`comparison/table.py`); None: nothing was compared.
     """
 
     consumer: Mapping[str, Any]
@@ -90,6 +93,7 @@ class Certificate:
     load: float = 1.0
     trials: Mapping[Cell, CertifiedTrial] = field(default_factory=dict)
     schema: int = CERTIFICATE_SCHEMA
+    comparison: Mapping[str, Any] | None = None
 
     @property
     def cells(self) -> list[Cell]:
@@ -126,6 +130,21 @@ class Certificate:
     def verdict(self) -> str:
         """pass, fail or unknown."""
         return WORDS[self.exit]
+
+    @property
+    def client(self) -> Mapping[str, Any] | None:
+        """The verdict against a baseline; None where there is no baseline."""
+        return None if self.comparison is None else self.comparison["client"]
+
+    @property
+    def status(self) -> int:
+        """What `certify` ends with: with a baseline whether the consumer is worse than that, else its own verdict."""
+        return self.exit if self.client is None else int(self.client["exit"])
+
+    @property
+    def differs(self) -> list[Part]:
+        """What differs, in words; nothing where nothing was compared."""
+        return [] if self.comparison is None else parts_of(self.comparison, self.consumer["name"])
 
     @property
     def not_judged(self) -> list[tuple[str, list[str]]]:
@@ -181,6 +200,7 @@ def write_certificate(certificate: Certificate, folder: Path) -> None:
         "verdict": certificate.verdict,
         "exit": certificate.exit,
     }
+    table |= {} if certificate.comparison is None else {"comparison": certificate.comparison}
     write_table(folder / CERTIFICATE, table)
     page = page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE, about=_about)
     write_whole(folder / PAGE, page.encode())
@@ -213,6 +233,7 @@ def read_certificate(file: Path) -> Certificate:
             load=table.get("load", 1.0),
             trials={one.cell: one for one in trials},
             schema=table["schema"],
+            comparison=table.get("comparison"),
         )
         holds = (table["verdict"], table["exit"]) == (
             certificate.verdict,

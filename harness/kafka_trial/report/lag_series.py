@@ -83,6 +83,24 @@ def read_lag(folder: RunFolder, gaps: list[str], *, start_ns: int) -> tuple[Lag,
     return tuple(sorted(lags[:PARTITIONS_MAX], key=lambda lag: (lag.topic, lag.partition)))
 
 
+def read_total_lag(folder: RunFolder, *, start_ns: int) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
+    """Returns the lag of all partitions together, committed and handled, over the time since `start_ns`; none where
+    it cannot be read. A committed offset that never took effect has no lag: progress may be kept elsewhere."""
+    every = list(read_series(folder).values())
+    if not every:
+        return (), ()
+    at_ns = np.unique(np.concatenate([one.time_ns for one in every]))
+    committed, handled = np.zeros(len(at_ns), np.int64), np.zeros(len(at_ns), np.int64)
+    for one in every:
+        row = np.searchsorted(one.time_ns, at_ns, side="right") - 1
+        committed += np.where(row >= 0, one.committed[row.clip(0)], 0)
+        handled += np.where(row >= 0, one.handled[row.clip(0)], 0)
+    at_s = ((at_ns - start_ns) / 1e9).round(3).tolist()
+    falls = bool((np.diff(committed) < 0).any())
+    drawn = _thinned(list(zip(at_s, committed.tolist(), strict=True))) if falls else ()
+    return drawn, _thinned(list(zip(at_s, handled.tolist(), strict=True)))
+
+
 def path_of(points: Sequence[Point], *, length_s: float, peak: int) -> str:
     """Returns the points as the `d` of an SVG path in a box of WIDTH × HEIGHT: steps, for lag jumps."""
     if not points:

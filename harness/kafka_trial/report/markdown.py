@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kafka_trial.cluster.versions import oldest_first
+from kafka_trial.comparison.summary import Part
 from kafka_trial.report.certificate import Cell, Certificate, not_judged_by_reason
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.trial_result import TrialResult, certificate_results
@@ -35,7 +36,17 @@ def certificate_summary(certificate: Certificate, folder: Path, *, page: str) ->
     results = list(certificate_results(certificate, folder).values())
     name = bounded(certificate.consumer["name"])
     not_tried = [(name, cell) for cell in certificate.missing]
-    return summary(results, not_tried=not_tried, page=str(folder / page), suites=certificate.suites_tried)
+    differs = list(chain.from_iterable(map(_part, certificate.differs)))
+    return summary(
+        results, not_tried=not_tried, page=str(folder / page), suites=certificate.suites_tried, differs=differs
+    )
+
+
+def _part(part: Part) -> Iterator[str]:
+    """Yields what differs between two sides, under its title."""
+    yield from ("", f"### {text(part.title)}", "")
+    yield from (f"- {text(line)}" for line in part.lines[:LISTED_MAX])
+    yield from (f"- and {len(part.lines) - LISTED_MAX} more" for _ in part.lines[LISTED_MAX : LISTED_MAX + 1])
 
 
 def summary(
@@ -44,11 +55,12 @@ def summary(
     not_tried: Sequence[tuple[str, Cell]] = (),
     page: str = "",
     suites: str = "",
+    differs: Sequence[str] = (),
 ) -> str:
     """Returns a summary of trials: the verdict of all, suites by versions, why it is no pass, what was not judged.
 
     `not_tried`: those that are missing, each with its consumer. `page`: where their reports are. `suites`: how many of
-    all suites were tried, in words.
+    all suites were tried, in words. `differs`: lines on what differs between versions, or from a baseline.
     """
     words = Counter([*(one.verdict for one in results), *([NOT_TRIED] * len(not_tried))])
     verdict = next(word for word in ("fail", "unknown", NOT_TRIED, "pass") if word in words)
@@ -59,6 +71,7 @@ def summary(
         f"{f'{suites}, ' if suites else ''}{words.total()} trial{'s' * (words.total() > 1)}: {told}",
     ]
     lines += ["", f"Reports: {text(page, most=len(page))}"] if page else []
+    lines += differs
     lines += _tables(results, not_tried)
     worst_first = sorted(results, key=lambda one: one.severity)
     for word, title in (("fail", "Violations"), ("unknown", "Why unknown")):

@@ -9,9 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kafka_trial.check import check_run
+from kafka_trial.comparison.explain import ConsumerKind
 from kafka_trial.errors import FAIL, PASS
+from kafka_trial.history.output_names import CERTIFICATE
 from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.report.certificate import (
+    BASELINE,
     SINCE_SCHEMA_3,
     Certificate,
     CertifiedTrial,
@@ -19,16 +22,17 @@ from kafka_trial.report.certificate import (
     read_certificate,
 )
 from kafka_trial.report.sealed_files import REMADE, changed_files
+from kafka_trial.trial.compare_certificates import compare_certificate
 from kafka_trial.verdict.decide import Verdict
 
 JUDGED = ("verdict.json", "anomalies.jsonl", "series.parquet", "report.txt", "report.html", "report.json")
 
 
-def verify(file: Path, *, say: Callable[[str], object]) -> int:
+def verify(file: Path, *, say: Callable[[str], object], label: str = "") -> int:
     """Tells whether a certificate holds: every file is as it was, says what it says, and is judged so again.
 
-    Judged in a copy, so that nothing of the certificate's folder changes. Returns 0 where it holds, whatever its
-    verdict; 1 where it does not.
+    Judged in a copy, so that nothing of the certificate's folder changes. The certificate of a baseline is verified
+    too. Returns 0 where it holds, whatever its verdict; 1 where it does not. `label` stands before each line.
 
     Raises:
         InputError: it is no certificate.
@@ -39,8 +43,26 @@ def verify(file: Path, *, say: Callable[[str], object]) -> int:
         problems = changed_files(root, trial.run, trial.files) or _said_otherwise(certificate, root, trial)
         problems = problems or _of_another_image(certificate, root, trial) or _judged_otherwise(root, trial)
         broken += bool(problems)
-        say(f"{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
+        say(f"{label}{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
+    baseline = root / BASELINE / CERTIFICATE if certificate.client else None
+    if baseline:
+        broken += verify(baseline, say=say, label="baseline ")
+    if certificate.comparison is not None:
+        problem = "" if broken else _compared_otherwise(certificate, root, baseline)
+        broken += bool(problem)
+        say(f"{label}what differs: {problem or ('not looked at' if broken else 'holds')}")
     return FAIL if broken else PASS
+
+
+def _compared_otherwise(certificate: Certificate, root: Path, baseline: Path | None) -> str:
+    """Returns what a certificate says differs and its trials do not."""
+    told = dict(certificate.comparison or {})
+    kind = ConsumerKind(**told["consumer"])
+    old = None if baseline is None else read_certificate(baseline)
+    said = compare_certificate(certificate, root, kind, baseline=old)
+    return "; ".join(
+        f"{name} is not what its trials say" for name in sorted({*told, *said}) if told.get(name) != said.get(name)
+    )
 
 
 def _said_otherwise(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:

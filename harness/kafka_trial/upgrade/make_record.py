@@ -6,13 +6,14 @@ counts from. When a broker's turn in a roll began follows from how long those be
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from kafka_trial import registry
+from kafka_trial import __version__, registry
 from kafka_trial.compatibility.paths import RULES
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event
@@ -22,13 +23,16 @@ from kafka_trial.report.explain import explanations
 from kafka_trial.report.run_metadata import clients_by_library, start_ns
 from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.trial.provenance import git_state
+from kafka_trial.upgrade.availability import Availability, availability
+from kafka_trial.upgrade.clients import changes_of, clients_of
 from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
 from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
 from kafka_trial.upgrade.play import TRIALS, PlayedStage
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
+    RecordedClient,
     RecordedConsumer,
     RecordedOutcome,
     RecordedPath,
@@ -36,6 +40,7 @@ from kafka_trial.upgrade.record import (
     UpgradeRecord,
 )
 from kafka_trial.upgrade.rehearsal import Rehearsal
+from kafka_trial.upgrade.replaced import REPLACE
 from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
 from kafka_trial.upgrade.stages import ROLL
 
@@ -51,16 +56,20 @@ def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
     request, out = rehearsal.request, rehearsal.request.out.absolute()
     played = {one.stage.name: one for one in rehearsal.played}
     stages = [_stage(name, played.get(name), request.after) for name in rehearsal.planned]
+    costs = _availability(rehearsal)
+    stages = [replace(stage, availability=costs.get(stage.name, ())) for stage in stages]
     run = _run_json(out, request)
     states = [one.state for one in rehearsal.played]
     ended_s = [stage.began_s + stage.lasted_s for stage in stages if stage.began_s is not None and stage.lasted_s]
     first = next((folder for one in rehearsal.played for folder in one.folders.values()), None)
     reason = rehearsal.ended_early or "the rehearsal ended before it"
+    clients = {name: _clients(name, request, out) for name in request.specs}
     return UpgradeRecord(
         before=request.before,
         after=request.after,
         seed=request.seed,
-        consumers=[_consumer(name, spec, rehearsal, out) for name, spec in request.specs.items()],
+        consumers=[_consumer(name, rehearsal, clients[name]) for name in request.specs],
+        clients=[client for own in clients.values() for client in own],
         stages=stages,
         path=RecordedPath(
             list(RULES),
@@ -80,6 +89,26 @@ def make_record(rehearsal: Rehearsal) -> UpgradeRecord:
         kafka_trial=str(run.get("kafka_trial", "")),
         harness_digest=folder_digest(registry.PACKAGE),
         commit=run.get("commit"),
+    )
+
+
+def refused_record(
+    before: str, after: str, refusals: Sequence[str], *, seed: int, shape: str, out: Path
+) -> UpgradeRecord:
+    """Returns the record of a move whose path is refused: nothing was begun."""
+    return UpgradeRecord(
+        before=before,
+        after=after,
+        seed=seed,
+        consumers=[],
+        stages=[],
+        path=RecordedPath(list(RULES), "", refusals),
+        not_tried=[NotTried("all stages", "the path is refused, so that nothing was started")],
+        shape=shape,
+        host=platform.node(),
+        kafka_trial=__version__,
+        harness_digest=folder_digest(registry.PACKAGE),
+        commit=git_state(registry.PACKAGE, run=out),
     )
 
 
@@ -116,7 +145,13 @@ def _run_json(out: Path, request: UpgradeRequest) -> Mapping[str, Any]:
     return {}
 
 
-def _consumer(name: str, spec: TrialSpec, rehearsal: Rehearsal, out: Path) -> RecordedConsumer:
+def _clients(name: str, request: UpgradeRequest, out: Path) -> list[RecordedClient]:
+    """Returns what brokers saw of a consumer's clients in the whole rehearsal; nothing where it was not begun."""
+    return clients_of(name, out / TRIALS / name / "history", before=request.before, after=request.after)
+
+
+def _consumer(name: str, rehearsal: Rehearsal, clients: Sequence[RecordedClient]) -> RecordedConsumer:
+    request, spec = rehearsal.request, rehearsal.request.specs[name]
     folders = [one.folders[name] for one in rehearsal.played if name in one.folders]
     run: Mapping[str, Any] = folders[-1].read_json("run.json") if folders else {}
     seen = clients_by_library(folders[-1]) if folders else {}
@@ -128,6 +163,7 @@ def _consumer(name: str, spec: TrialSpec, rehearsal: Rehearsal, out: Path) -> Re
         command=list(spec.consumer.command),
         clients={library: sorted(ids) for library, ids in seen.items()},
         image={"name": image, "id": str(run.get("images", {}).get(image, ""))} if image else None,
+        changes=changes_of(spec, clients, before=request.before, after=request.after),
     )
 
 
@@ -149,6 +185,21 @@ def _stage(name: str, played: PlayedStage | None, after: str) -> RecordedStage:
     return RecordedStage(name, stage.summary, stage.version, began_s, lasted_s, rolls, played.losses)
 
 
+def _availability(rehearsal: Rehearsal) -> Mapping[str, list[Availability]]:
+    """Returns by stage what it cost each consumer, by the last history of each, which has all stages before it too."""
+    costs: dict[str, list[Availability]] = {}
+    if not rehearsal.played:
+        return costs
+    folders, trials = rehearsal.played[-1].folders, rehearsal.request.out.absolute() / TRIALS
+    base_ns = min(map(start_ns, list(folders.values())[:1]), default=0)  # of the first one, as in `_times`
+    for name, folder in folders.items():
+        with suppress(ValueError):  # a history that is damaged tells nothing of this
+            of_stages = availability(name, folder, RunFolder(trials / name).logs, rehearsal.planned, base_ns=base_ns)
+            for stage, cost in of_stages.items():
+                costs.setdefault(stage, []).append(cost)
+    return costs
+
+
 def _times(folder: RunFolder, stage: str) -> tuple[float | None, list[BrokerRoll]]:
     """Returns when a stage began, and the restarts of brokers in it, by its history."""
     base_ns = start_ns(folder)
@@ -163,7 +214,7 @@ def _times(folder: RunFolder, stage: str) -> tuple[float | None, list[BrokerRoll
 def _rolls(folder: RunFolder, base_ns: int) -> Iterator[BrokerRoll]:
     injected_ns: dict[object, int] = {}
     for event in _events(folder, "nemesis"):
-        if event.details.get("fault") != ROLL:
+        if event.details.get("fault") not in (ROLL, REPLACE):
             continue
         number = event.details.get("fault_no")
         if event.kind == "injected":
@@ -174,7 +225,11 @@ def _rolls(folder: RunFolder, base_ns: int) -> Iterator[BrokerRoll]:
 
 def _turns(evidence: Event, at_s: float) -> Iterator[BrokerRoll]:
     for turn in evidence.details.get("details", {}).get("brokers", ()):
-        if {"broker", "version"} <= turn.keys():
+        if {"broker", "by", "version"} <= turn.keys():
+            old, gone_s = turn["broker"], turn.get("gone_s")
+            yield BrokerRoll(turn["by"], turn["version"], round(at_s, 1), gone_s, turn.get("moved_s"), instead_of=old)
+            at_s += gone_s or 0.0
+        elif {"broker", "version"} <= turn.keys():
             whole = turn.get("in_sync_s") if turn.get("isr_whole_again") else None
             yield BrokerRoll(turn["broker"], turn["version"], round(at_s, 1), turn.get("exit_s"), whole)
         at_s += turn.get("in_sync_s") or 0.0

@@ -20,6 +20,7 @@ from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
+from kafka_trial.upgrade.cut_off import cut_off_in_words
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
 from kafka_trial.verdict.decide import Verdict
 
@@ -28,7 +29,7 @@ CONSUMER = "consumer"
 EXITS = {GO: PASS, NO_GO: FAIL, NOT_KNOWN: UNKNOWN}
 VIOLATION, GROUND = "violation", "ground"  # weights in anomalies.jsonl
 ANOMALIES: Final = "anomalies.jsonl"
-NOT_HANDLED: Final = "unseen"
+LEFT: Final = frozenset(("unseen", "overtaken"))  # what is left undone by a group that does not get on
 PLACES: Final = ("offset", "committed_offset", "log_offset", "member", "incarnation", "producer_id")
 
 
@@ -73,16 +74,17 @@ class StageVerdicts:
         self._known |= {_identity(one) for one in anomalies}
         self._counts |= {one.anomaly: one.count for one in verdict.violations}
         self._reasons |= set(verdict.reasons)
-        self._begins_ns = ends_ns
+        begins_ns, self._begins_ns = self._begins_ns, ends_ns
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
+        if not (said or reasons):
+            return StageOutcome(stage, self._consumer, GO)
+        cause = cut_off_in_words(folder.history, begins_ns=begins_ns)
         if said and verdict.exit == FAIL and stranded and {anomaly for anomaly, _ in said} <= _of_standing_still():
             return StageOutcome(stage, self._consumer, NO_GO, stranded[0].accused, stranded[0].sentence)
         if said and verdict.exit == FAIL:
-            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, ": ".join(said[0]))
-        if said or reasons:
-            return StageOutcome(stage, self._consumer, NOT_KNOWN, "", (reasons or verdict.reasons)[0])
-        return StageOutcome(stage, self._consumer, GO)
+            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, _with(": ".join(said[0]), cause))
+        return StageOutcome(stage, self._consumer, NOT_KNOWN, "", _with((reasons or verdict.reasons)[0], cause))
 
     def _is_of_the_stage(self, anomaly: Mapping[str, Any], proofs: AbstractSet[str]) -> bool:
         proved = anomaly["events"]
@@ -91,7 +93,13 @@ class StageVerdicts:
 
 def _of_standing_still() -> set[str]:
     """Returns the anomalies of a group that does not get on: with its work, or with its members."""
-    return {one.name for one in list_invariants() if one.family == "liveness"} | {NOT_HANDLED}
+    return {one.name for one in list_invariants() if one.family == "liveness"} | LEFT
+
+
+def _with(reason: str, told: str) -> str:
+    """Returns a reason with what was told of members that were cut off: the cause, where it is that nothing went on."""
+    word = "Cause" if reason.partition(": ")[0] in _of_standing_still() else "Besides"
+    return f"{reason}. {word}: {told}" if told else reason
 
 
 def _identity(anomaly: Mapping[str, Any]) -> bytes:

@@ -22,7 +22,7 @@ from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_sch
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.scenario import Step
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.environment import IN_KAFKA, TrialEnvironment
+from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.boot import booted
@@ -210,7 +210,7 @@ class UpgradePlay:
         environment.phase("heal", "network, members and brokers as before")
         environment.heal_everything()
         environment.feed_all()
-        environment.producer.hold()
+        environment.producer.settle(within_s=LOAD_STOPS_WITHIN_S)
         drain(environment)
         snapshot(environment)
 

@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from kafka_trial.cluster.cluster import node_name
 from kafka_trial.errors import WRONG_INPUT
 from kafka_trial.report.certificate import duration_in_words
+from kafka_trial.upgrade.availability import Availability
 from kafka_trial.upgrade.cluster_state import CLUSTER, SETTING, Loss
 from kafka_trial.upgrade.outcome import CONSUMER, EXITS, GO, NO_GO, NOT_KNOWN, StageOutcome, of_cluster
 from kafka_trial.upgrade.request import IN_PLACE
@@ -37,7 +39,8 @@ class RecordedPath:
 @dataclass(frozen=True)
 class RecordedConsumer:
     """A consumer that was at work: `digest` is of its files. `clients`: each library and version that brokers saw its
-    members use ("": a library that does not name itself), with the client ids; empty: not recorded."""
+    members use ("": a library that does not name itself), with the client ids; empty: not recorded. `changes`: what
+    the new brokers do otherwise for it, a sentence each."""
 
     name: str
     digest: str
@@ -45,25 +48,54 @@ class RecordedConsumer:
     command: Sequence[str]
     clients: Mapping[str, Sequence[str]] = field(default_factory=dict)
     image: Mapping[str, str] | None = None
+    changes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ToldOfClient:
+    """What brokers of the version `brokers` make of requests that a client sends: rejected, may be rejected, unknown,
+    deprecated; or refused, as brokers of the rehearsal did ("")."""
+
+    brokers: str
+    weight: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class RecordedClient:
+    """A client library with its version, as brokers saw it in members of a consumer ("": it does not name itself)."""
+
+    consumer: str
+    library: str
+    members: Sequence[str]
+    told: Sequence[ToldOfClient] = ()
 
 
 @dataclass(frozen=True)
 class BrokerRoll:
-    """A restart of one broker as a version. `at_s`: when it was told to end, in seconds since the rehearsal began;
-    `exit_s` and `in_sync_s`: how long from then until it had exited, and until it was back in the ISR of every
-    partition (None: not within its time)."""
+    """A node that became a version: by a restart, or as a new broker `instead_of` another one. `at_s`: when it began,
+    in seconds since the rehearsal began; `exit_s`: how long from then until the process had exited that had to (the
+    node's own, or the old broker's); `in_sync_s`: until the node was in the ISR of every partition that it was to hold
+    (None: not within its time)."""
 
     broker: int
     version: str
     at_s: float
     exit_s: float | None
     in_sync_s: float | None
+    instead_of: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the node, as faults have it."""
+        return node_name(self.broker)
 
 
 @dataclass(frozen=True)
 class RecordedStage:
     """A stage: `version` is what its brokers were to become, `began_s` counts from the beginning of the rehearsal.
-    Where `lasted_s` is None it was not played to its end. `losses`: what the cluster had lost by then."""
+    Where `lasted_s` is None it was not played to its end. `losses`: what the cluster had lost by then. `availability`:
+    what it cost each consumer; one that is missing is not recorded."""
 
     name: str
     summary: str
@@ -72,6 +104,7 @@ class RecordedStage:
     lasted_s: float | None = None
     rolls: Sequence[BrokerRoll] = ()
     losses: Sequence[Loss] = ()
+    availability: Sequence[Availability] = ()
 
 
 @dataclass(frozen=True)
@@ -98,6 +131,7 @@ class UpgradeRecord:
     `commit`: the state of the harness in git, where it has one. `began`: UTC, ISO 8601; "": not recorded. `brokers`:
     their ids. `finalised_before` and `finalised_after`: the level of each feature, None where nobody asked.
     `to_change`: what to do before the upgrade, a sentence each. `stages`: all that were planned, in their order.
+    `batches`: the folders of the records that this one has the rows of, relative to its own; none: of one cluster.
     """
 
     before: str
@@ -107,6 +141,7 @@ class UpgradeRecord:
     stages: Sequence[RecordedStage]
     path: RecordedPath
     outcomes: Sequence[RecordedOutcome] = ()
+    clients: Sequence[RecordedClient] = ()
     not_tried: Sequence[NotTried] = ()
     to_change: Sequence[str] = ()
     brokers: Sequence[int] = ()
@@ -119,6 +154,7 @@ class UpgradeRecord:
     kafka_trial: str = ""
     harness_digest: str = ""
     commit: Mapping[str, Any] | None = None
+    batches: Sequence[str] = ()
 
     @property
     def subjects(self) -> list[str]:
@@ -227,6 +263,13 @@ def counted(number: int, noun: str) -> str:
 def subject_in_words(subject: str) -> str:
     """Returns what a row of a subject is called."""
     return subject or "the cluster"
+
+
+def client_in_words(client: RecordedClient) -> str:
+    """Returns whose client it is and which: "orders: librdkafka 2.16.1 in m0, m1"."""
+    return (
+        f"{client.consumer}: {client.library or 'a library that does not name itself'} in {', '.join(client.members)}"
+    )
 
 
 def reason_in_words(told: StageOutcome) -> str:

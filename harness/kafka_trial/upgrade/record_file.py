@@ -9,14 +9,18 @@ from typing import Any, Final
 from kafka_trial.errors import InputError
 from kafka_trial.history.output_names import UPGRADE
 from kafka_trial.report.sealed_files import read_table, write_table
+from kafka_trial.upgrade.availability import Availability, GroupAvailability, PartitionAvailability
 from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.coordinator_loads import CoordinatorLoad
 from kafka_trial.upgrade.record import (
     BrokerRoll,
     NotTried,
+    RecordedClient,
     RecordedConsumer,
     RecordedOutcome,
     RecordedPath,
     RecordedStage,
+    ToldOfClient,
     UpgradeRecord,
     left_open,
 )
@@ -65,17 +69,31 @@ def _from_table(table: dict[str, Any]) -> UpgradeRecord:
                 **stage,
                 "rolls": [BrokerRoll(**roll) for roll in stage["rolls"]],
                 "losses": [Loss(**loss) for loss in stage["losses"]],
+                "availability": [_availability(one) for one in stage.get("availability", ())],
             }
         )
         for stage in table.pop("stages")
+    ]
+    clients = [
+        RecordedClient(**{**one, "told": [ToldOfClient(**told) for told in one["told"]]})
+        for one in table.pop("clients", ())  # earlier records have none
     ]
     return UpgradeRecord(
         before=before,
         after=after,
         consumers=[RecordedConsumer(**one) for one in table.pop("consumers")],
         stages=stages,
+        clients=clients,
         path=RecordedPath(**table.pop("path")),
         outcomes=[RecordedOutcome(**one) for one in table.pop("outcomes")],
         not_tried=[NotTried(**one) for one in table.pop("not_tried")],
         **table,
     )
+
+
+def _availability(table: dict[str, Any]) -> Availability:
+    loads = table["group"]["loads"]
+    known = None if loads is None else [CoordinatorLoad(**load) for load in loads]
+    group = GroupAvailability(**{**table["group"], "loads": known})
+    partitions = [PartitionAvailability(**one) for one in table["partitions"]]
+    return Availability(**{**table, "group": group, "partitions": partitions})

@@ -15,11 +15,13 @@ from kafka_trial.history.output_names import UPGRADE_PAGE
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.junit import write_suites
 from kafka_trial.report.markdown import cut, section, text
+from kafka_trial.upgrade.availability_words import long_times
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
 from kafka_trial.upgrade.record import (
     NotTried,
     RecordedOutcome,
     UpgradeRecord,
+    client_in_words,
     left_open,
     reason_in_words,
     subject_in_words,
@@ -38,9 +40,21 @@ def upgrade_text(record: UpgradeRecord) -> str:
     lines += [f"  {one}" for one in record.path.refusals]
     lines += [record.path.reversible_until, "", *_table(record)]
     lines += _titled("why", [f"{_place(one)}: {one.outcome}; {reason_in_words(one)}" for one in record.not_go])
+    lines += _titled("clients, as brokers saw them", _of_clients(record))
     lines += _titled("change before the upgrade", record.to_change)
+    lines += _titled(
+        "unavailable for longer than 5 s", [f"{one.name}, {told}" for one in record.stages if (told := long_times(one))]
+    )
     lines += _titled("not tried", [*_not_tried(left_open(record)), ONLY_THESE])
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
+
+
+def _of_clients(record: UpgradeRecord) -> list[str]:
+    """Returns each client, and under it what brokers make of what it sends; then what changes for each consumer."""
+    lines = []
+    for client in record.clients:
+        lines += [client_in_words(client), *(f"  {one.weight}: {one.sentence}" for one in client.told)]
+    return lines + [f"changes for {one.name}: {change}" for one in record.consumers for change in one.changes]
 
 
 def _table(record: UpgradeRecord) -> Iterator[str]:
@@ -103,6 +117,7 @@ def upgrade_summary(record: UpgradeRecord, folder: Path) -> str:
     lines += ["", f"Page: {text(page, most=len(page))}", "", *_markdown_table(record)]
     lines += section("The path is refused", record.path.refusals, _item)
     lines += section("Why", record.not_go, _why)
+    lines += section("Clients, as brokers saw them", _of_clients(record), _item)
     lines += section("Change before the upgrade", record.to_change, _item)
     lines += section("Not tried", [*_not_tried(left_open(record)), ONLY_THESE], _item)
     return cut(lines)

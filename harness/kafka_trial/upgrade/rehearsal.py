@@ -23,6 +23,8 @@ from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
 
+NO_ROOM = "free space, or choose another place with --out"
+
 
 @dataclass
 class Rehearsal:
@@ -58,9 +60,11 @@ def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
         except StartError:
             raise
         except KafkaTrialError as error:
-            rehearsal.ended_early = str(error)
+            rehearsal.ended_early = f"{error}; {NO_ROOM}" if isinstance(error.__cause__, OSError) else str(error)
             if isinstance(error, Interrupted):
                 raise
+        except OSError as error:
+            rehearsal.ended_early = f"what it shows could not be written any more: {error}; {NO_ROOM}"
 
 
 @contextmanager

@@ -70,8 +70,9 @@ def make_upgrade_request(
     `image`: put this one on trial in the place of what the file of the only consumer names.
 
     Raises:
-        InputError: a version is not known, the path is not allowed (with every rule that refuses it), or a consumer is
-            wrong, cannot be played on the first version, has the name of another, or is an image beside a command.
+        PathError: the path is not allowed; with every rule that refuses it.
+        InputError: a version is not known, or a consumer is wrong, cannot be played on the first version, has the name
+            of another, or is an image beside a command.
     """
     where = f"--from {before} --to {after}"
     old, new = parse_release(before), parse_release(after)

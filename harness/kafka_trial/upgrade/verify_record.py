@@ -10,6 +10,7 @@ from kafka_trial.errors import FAIL, PASS
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.sealed_files import changed_files
 from kafka_trial.trial.verify_certificate import judged_again
+from kafka_trial.upgrade.cluster_state import SETTING, Loss
 from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts
 from kafka_trial.upgrade.record import RecordedOutcome, UpgradeRecord, subject_in_words
 from kafka_trial.upgrade.record_file import read_record
@@ -26,6 +27,8 @@ def verify(file: Path, *, say: Callable[[str], object]) -> int:
     """
     record, root, broken = read_record(file), file.absolute().parent, 0
     verdicts: dict[str, StageVerdicts] = {}
+    for refusal in record.path.refusals:
+        say(f"the path is refused, nothing was played: {refusal}")
     for told in record.rows:
         if not told.run:
             say(f"{_place(told)}: {told.outcome}, no run folder shows it")
@@ -51,8 +54,9 @@ def _said_otherwise(root: Path, told: RecordedOutcome, record: UpgradeRecord) ->
 
 def _judged_otherwise(root: Path, told: RecordedOutcome, verdicts: StageVerdicts) -> list[str]:
     """Returns what is otherwise now: the verdict on a history, or the outcome that follows from it and those before."""
+    stranded = [Loss(SETTING, told.reason)] if told.accused == SETTING else []  # seen in the rehearsal alone
     with judged_again(root / told.run) as (copy, verdict, same):
-        follows = verdicts.outcome(told.stage, copy, verdict)
+        follows = verdicts.outcome(told.stage, copy, verdict, stranded)
     if not same:
         return [f"{told.run} is now judged {verdict.verdict}, or otherwise: by another version of kafka-trial?"]
     said = StageOutcome(told.stage, told.subject, told.outcome, told.accused, told.reason)

@@ -3,7 +3,8 @@
 A process of its own. It follows the `requests.log` of every broker, keeps the lines of the trial's lanes and every
 other line that names one of its groups (an operator's commit, say), and writes one `request` event per request to
 `history/requests-b<n>.jsonl`, fetches and metadata kept thin, and one `api_version` event for each version of an API
-that a client is first seen to speak. A broker that is started again appends to its log.
+that a client is first seen to speak. A broker that is started again appends to its log. What a broker refused to read
+stands in its `server.log` alone: `server_log.py` reads that beside, as evidence that no verdict waits for.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from kafka_trial.witness.api_versions import ApiVersionsSeen
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import LINE_START, LineError, parse_line
 from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
+from kafka_trial.witness.server_log import ServerLog
 
 IDLE_S: Final = 0.05
 READ_BYTES_MAX: Final = 1 << 20
@@ -129,12 +131,13 @@ def _unmerged(raw: bytes) -> Iterator[bytes]:
 class RequestLogs:
     """Follows the logs of all brokers."""
 
-    def __init__(self, logs: Sequence[RequestLog]) -> None:
+    def __init__(self, logs: Sequence[RequestLog], server_logs: Sequence[ServerLog] = ()) -> None:
         self._logs = logs
+        self._server_logs = server_logs
 
     def step(self) -> None:
         """Reads on in each log; lets a little time pass when none has grown."""
-        grown = [log.step() for log in self._logs]
+        grown = [log.step() for log in self._logs] + [log.step() for log in self._server_logs]
         if not any(grown):
             pause(IDLE_S)
 
@@ -145,6 +148,7 @@ class RequestLogs:
         while self._behind(ends) and time.monotonic() < until_s:
             self.step()
         self._finish_lines(min(until_s, deadline_s(TORN_AFTER_S)))
+        self._finish_server_logs(until_s)
         position = sum(min(log.position, end) for log, end in zip(self._logs, ends, strict=True))
         if self._behind(ends):
             message = f"not at the end of the request logs within {within_s:g} s"
@@ -164,6 +168,14 @@ class RequestLogs:
         for log in self._logs:
             if log.torn:
                 log.give_up_torn()
+
+    def _finish_server_logs(self, until_s: float) -> None:
+        """Reads them to their end as of now; one that grows faster than that is not waited for."""
+        ends = [log.size for log in self._server_logs]
+        for log, end in zip(self._server_logs, ends, strict=True):
+            while log.position < end and time.monotonic() < until_s:
+                log.step()
+            log.tell()
 
 
 def wanted_texts(lanes: Sequence[int], groups: Sequence[str]) -> list[bytes]:
@@ -191,6 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The process: follows the logs until it is told to stop."""
     parser = argparse.ArgumentParser(prog="python -m kafka_trial.witness.request_log", description=__doc__)
     parser.add_argument("--log", action="append", required=True, help="NAME=PATH of a broker's requests.log, b0=…")
+    parser.add_argument("--server-log", action="append", default=[], help="NAME=PATH of a broker's server.log")
+    parser.add_argument("--listener", action="append", default=[], help="NAME=PORT:LANE of a lane on a broker")
     parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
     parser.add_argument("--group", action="append", default=[], help="a group of the trial (repeatable)")
     parser.add_argument("--lanes", required=True, help="the lanes leased to the trial: 0,1,2")
@@ -199,13 +213,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = wanted_texts([int(lane) for lane in options.lanes.split(",") if lane], options.group)
     topics: dict[str, str] = {}
     with ExitStack() as stack:
-        logs, recorders = [], []
+        logs, recorders = [], {}
         for name, _, path in (text.partition("=") for text in options.log):
             recorder = stack.enter_context(Recorder(options.history, f"requests-{name}", buffer_events=BUFFER_EVENTS))
-            recorders.append(recorder)
+            recorders[name] = recorder
             position = 0 if options.from_start else end_of(Path(path))
             logs.append(RequestLog(Path(path), recorder, Requests(topics), wanted=wanted, position=position))
-        return serve(RequestLogs(logs), recorders)
+        server_logs = [
+            ServerLog(
+                Path(path),
+                recorders[name],
+                _lanes_by_port(options.listener, name),
+                position=0 if options.from_start else end_of(Path(path)),
+            )
+            for name, _, path in (text.partition("=") for text in options.server_log)
+        ]
+        return serve(RequestLogs(logs, server_logs), [*recorders.values()])
+
+
+def _lanes_by_port(listeners: Sequence[str], broker: str) -> dict[int, int]:
+    """Returns the lane of each port of a broker: `b0=20103:1` says that lane 1 has port 20103 on b0."""
+    told = [text.partition("=") for text in listeners]
+    pairs = [place.partition(":") for name, _, place in told if name == broker]
+    return {int(port): int(lane) for port, _, lane in pairs}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafka_trial.cluster.cluster import Cluster, Lane, node_name
+from kafka_trial.cluster.cluster import SERVER_LOG, Cluster, Lane, node_name
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.store import RunFolder
@@ -172,6 +172,14 @@ def start_witnesses(
     """
     history, bootstrap = ["--history", str(folder.history)], ["--bootstrap", cluster.observer_bootstrap]
     logs = [f"--log={node_name(number)}={log}" for number, log in sorted(cluster.request_logs.items())]
+    logs += [
+        f"--server-log={node_name(number)}={log.with_name(SERVER_LOG)}" for number, log in cluster.request_logs.items()
+    ]
+    logs += [
+        f"--listener={node_name(number)}={cluster.server_port(number, lane.index)}:{lane.index}"
+        for number in cluster.request_logs
+        for lane in lanes
+    ]
     leased = ",".join(str(lane.index) for lane in lanes)
     topics = [f"--topic={name}" for name in (topic, *([sink.topic] if isinstance(sink, SinkTopicRead) else []))]
     commands = {

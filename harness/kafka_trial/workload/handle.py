@@ -66,6 +66,12 @@ class ProducerHandle:
             self._ask("hold", "held", within_s=ANSWER_WITHIN_S)
             self._held = True
 
+    def settle(self, *, within_s: float) -> bool:
+        """Holds the steady load until `resume`, and waits for acknowledgements; whether all came in time."""
+        settled = self._ask(f"settle {within_s:g}", "settled", within_s=within_s + ANSWER_WITHIN_S)
+        self._held = True
+        return bool(settled)
+
     def resume(self) -> None:
         """Lets the steady load go on where it was held; idempotent."""
         if self._held:

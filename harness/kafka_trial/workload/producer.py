@@ -6,6 +6,8 @@ line, an answer a JSON line on stdout:
 ```
 open      sends the opening burst; answers with the counts once every send of it is decided
 steady    begins the steady load; answers at once
+hold      sends nothing more of the steady load until `resume`; both answer at once
+settle S  as `hold`; answers once every send is decided, or after S seconds, with whether all are
 burst N   sends N records at full speed, between those of the steady load; answers at once
 stop S    sends nothing more, waits up to S seconds for acknowledgements, writes the rest as info; answers with counts
 ```

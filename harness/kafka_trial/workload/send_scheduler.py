@@ -84,6 +84,7 @@ class SendScheduler:
         self._steady: Part | None = None
         self._held_since_s: float | None = None
         self._open_asked = False
+        self._settled_until_s: float | None = None
         self._stop_within_s: float | None = None
 
     def run(self, commands: int, *, broken: Callable[[], str | None]) -> None:
@@ -121,6 +122,9 @@ class SendScheduler:
             case ["hold"] if self._steady is not None and self._held_since_s is None:
                 self._held_since_s = time.monotonic()
                 self._answer({"held": True})
+            case ["settle", within] if self._steady is not None and self._settled_until_s is None:
+                self._held_since_s = self._held_since_s or time.monotonic()
+                self._settled_until_s = time.monotonic() + float(within)
             case ["resume"] if self._steady is not None and self._held_since_s is not None:
                 self._steady.delay(time.monotonic() - self._held_since_s)
                 self._held_since_s = None
@@ -132,7 +136,9 @@ class SendScheduler:
             case ["stop", *within]:
                 self._stop_within_s = float(within[0]) if within else STOP_WITHIN_S
             case _:
-                known = "open (once, before steady), steady (once), hold, resume, burst N, stop [SECONDS]"
+                known = (
+                    "open (once, before steady), steady (once), hold, settle SECONDS, resume, burst N, stop [SECONDS]"
+                )
                 self._answer({"error": f"cannot obey {' '.join(words)!r} now. Valid: {known}"})
 
     def _taken(self, count: int) -> list[Op]:
@@ -145,7 +151,8 @@ class SendScheduler:
         self._at_once.append(part)
 
     def _turn(self) -> None:
-        """One turn: hands on what is due, takes reports, and answers `open` when its last send is decided."""
+        """One turn: hands on what is due, takes reports, and answers `open` when its last send is decided, and
+        `settle` too, or when its time is up."""
         if self._sender.full:
             self._sender.push()
         else:
@@ -154,6 +161,12 @@ class SendScheduler:
         if self._open_asked and not self._at_once and self._sender.idle:
             self._open_asked = False
             self._answer({"opened": self._sender.log.counts})
+        if self._settled_until_s is not None and not self._at_once and self._is_settled(self._settled_until_s):
+            self._settled_until_s = None
+            self._answer({"settled": self._sender.idle})
+
+    def _is_settled(self, until_s: float) -> bool:
+        return self._sender.idle or time.monotonic() >= until_s
 
     def _send_due(self, now_s: float) -> None:
         steady = self._steady if self._held_since_s is None else None

@@ -32,6 +32,7 @@ from kafka_trial.workload.handle import ProducerHandle, start_producer
 from lab.bench.cuts import lane_throughput
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, machine, page_of, ratios
 from lab.bench.reader import start_reader
+from lab.bench.upgrades import bench_upgrade
 from lab.repository import git_revision, reports_folder
 from lab.scale.campaign import run_campaign
 from lab.scale.cases import cases
@@ -208,6 +209,7 @@ MEASUREMENTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
     "witnesses": bench_witnesses,
     "check": bench_check,
     "cuts": bench_cuts,
+    "upgrade": bench_upgrade,
 }
 SCALE = "scale"  # a campaign of its own: hours, not minutes, and resumable
 NAMES = (*MEASUREMENTS, SCALE)

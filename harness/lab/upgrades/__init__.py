@@ -1,0 +1,1 @@
+"""What `upgrade` says on the pairs of versions that teams move between; `python -m lab.upgrades`."""

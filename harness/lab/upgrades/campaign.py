@@ -1,0 +1,112 @@
+"""Plays what is missing of the matrix of upgrades, one after the other, by the command; each attempt is a row."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from kafka_trial.errors import FAIL, PASS, UnjudgeableError
+from kafka_trial.history.output_names import UPGRADE
+from kafka_trial.report.row_files import append_row, rows_in
+from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
+from lab.calibration.source_digests import judging_digest, making_digest
+from lab.repository import git_revision, reports_folder
+from lab.upgrades.known import KnownRow, known_from_table
+from lab.upgrades.known_page import KNOWN_ROWS_NAME, known_lines
+from lab.upgrades.page import PAGE_NAME, page_of
+from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of
+
+RUNS: Final = Path("trial-runs") / "upgrades"
+TRIES: Final = 2  # of a play that is unknown
+
+
+def play_all(*, minutes: float | None, only: Sequence[str] = ()) -> int:
+    """Plays what is missing, then writes the page; 1 where a newest row is no go. `only`: of these versions before.
+
+    Raises:
+        UnjudgeableError: a play left no record.
+    """
+    rows_file = reports_folder() / ROWS_NAME
+    until_s = None if minutes is None else time.monotonic() + minutes * 60
+    for play in missing(read_rows(rows_file), digest()):
+        if only and play.before not in only:
+            continue
+        if until_s is not None and time.monotonic() > until_s:
+            print(f"time is up before {play}", flush=True)
+            break
+        row = play_one(play)
+        append_row(rows_file, row)
+        print(f"{play}: {row.outcome}, {row.seconds:.0f} s", flush=True)
+    return write_page()
+
+
+def digest() -> str:
+    """Returns the digest of the code that makes and judges histories."""
+    return f"{making_digest()}-{judging_digest()}"
+
+
+def missing(rows: Sequence[Row], digest: str) -> list[Play]:
+    """Returns the plays without an answer of this code: never played, or unknown and to be tried again."""
+    own = [row for row in rows if row.digest == digest]
+    tried = Counter(row.play for row in own)
+    answered = {row.play for row in own if row.outcome != NOT_KNOWN}
+    return [play for play in plays() if play not in answered and tried[play] < TRIES]
+
+
+def play_one(play: Play) -> Row:
+    """Plays an upgrade; its run folders stay unless all is a go.
+
+    Raises:
+        UnjudgeableError: it left no record; with its last words.
+    """
+    out, commit = RUNS / play.folder, git_revision()
+    record, seconds = by_command(play, out)
+    row = row_of(play, record, seconds=seconds, digest=digest(), commit=commit)
+    if row.outcome == GO:
+        shutil.rmtree(out)
+    return row
+
+
+def by_command(play: Play, out: Path, *, within_s: float | None = None) -> tuple[Mapping[str, Any], float]:
+    """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s` it is
+    ended, as by SIGTERM: its record says what was not played.
+
+    Raises:
+        UnjudgeableError: it left no record; with its last words.
+    """
+    shutil.rmtree(out, ignore_errors=True)
+    words = ["upgrade", "--from", play.before, "--to", play.after, "--shape", play.shape]
+    words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
+    words += ["--side-by-side", str(len(play.consumers))]
+    began_s = time.monotonic()
+    bounded = [] if within_s is None else ["timeout", "--foreground", str(within_s)]
+    command = [*bounded, sys.executable, "-m", "kafka_trial", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began_s
+    try:
+        return orjson.loads((out / UPGRADE).read_bytes()), seconds
+    except OSError as error:
+        raise UnjudgeableError(f"{play} left no record, status {done.returncode}: {done.stderr[-500:]}") from error
+
+
+def write_page() -> int:
+    """Writes the page of the newest row of each play; 1 where one of them is no go."""
+    folder = reports_folder()
+    rows = read_rows(folder / ROWS_NAME)
+    known = rows_in(folder / KNOWN_ROWS_NAME, known_from_table)
+    (folder / PAGE_NAME).write_text(whole_page(rows, known))
+    newest = {row.play: row for row in rows}.values()
+    return PASS if all(row.outcome == GO for row in newest) else FAIL
+
+
+def whole_page(rows: Sequence[Row], known: Sequence[KnownRow]) -> str:
+    """Returns the page: the matrix, then the known differences."""
+    return "\n".join([page_of(rows), *known_lines(known)])

@@ -1,0 +1,235 @@
+"""Differences between versions that are known, and must be found without being told: which consumer meets each, in
+which stage, and who is accused. Where one cannot be met on this harness, it is named here too, with the reason.
+
+Those with the same path are played side by side on one cluster. Beside them is a consumer that none of them concerns,
+and all of its stages must be a go: an accusation of everybody would find everything.
+
+Sources: KIP-896 and Kafka 4.0, "Upgrading" (request versions that brokers no longer serve), KIP-429 (a member that
+shares no assignor is refused), KIP-899 and KIP-1102 (clients know their first addresses alone until they are
+connected), and the issues that are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka_trial import registry
+from kafka_trial.upgrade.cluster_state import SETTING
+from kafka_trial.upgrade.outcome import CONSUMER, GO, NO_GO, NOT_KNOWN
+from lab.upgrades.plays import Play
+
+FOLDER: Final = "fixtures/upgrades"
+OF_THE_FIXTURES: Final = (".toml", ".diff", ".go", ".mod", ".sum")  # what is built of them is not
+TIMES: Final = 5  # a known difference is found five times of five
+STANDS_STILL: Final = ("stuck-partition", "unseen", "never-rejoined", "late-convergence")
+NO_RECORD, LAST_WORDS_MAX = "no record", 200
+CONTROL: Final = "python-at-least-once"
+STATIC: Final = "python-static-members"
+CONTROLS: Final = {CONTROL: CONTROL, STATIC: f"{STATIC}={STATIC}/consumer-protocol"}  # subject → as the option has it
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path that is played for known differences, with the subject of the consumer that none of them concerns."""
+
+    before: str
+    after: str
+    shape: str = "in-place"
+    control: str = CONTROL
+
+
+TO_4: Final = Path("3.9.2", "4.0.2")
+REPLACED: Final = Path("3.9.2", "4.0.2", "replace")
+CLIENTS: Final = Path("3.9.2", "4.0.2", control=STATIC)
+REFUSED: Final = Path("3.9.2", "4.0.1", control="")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A known difference: the consumer that meets it (`--consumer`) and its name in the record; the first stage that is
+    no go, whose fault it is, and what its reason begins with, one of them.
+
+    Without a `stage` the path itself is refused, with these words.
+    """
+
+    name: str
+    source: str
+    path: Path
+    consumer: str
+    subject: str
+    words: tuple[str, ...]
+    stage: str = ""
+    accused: str = CONSUMER
+
+
+NO_LONGER_SERVED: Final = "requests that brokers no longer serve"
+KNOWN: Final = (
+    Difference(
+        name=f"{NO_LONGER_SERVED}, kafka-python",
+        source="KIP-896",
+        path=TO_4,
+        consumer=f"{FOLDER}/pins-api-version",
+        subject="pins-api-version",
+        words=STANDS_STILL,
+        stage="mixed-1",
+    ),
+    Difference(
+        name=f"{NO_LONGER_SERVED}, a silent consumer",
+        source="KIP-896",
+        path=TO_4,
+        consumer=f"{FOLDER}/pins-api-version/quiet.toml",
+        subject="pins-api-version-quiet",
+        words=STANDS_STILL,
+        stage="mixed-1",
+    ),
+    Difference(
+        name=f"{NO_LONGER_SERVED}, sarama",
+        source="KIP-896",
+        path=TO_4,
+        consumer=f"{FOLDER}/sarama-old-version",
+        subject="sarama-old-version",
+        words=STANDS_STILL,
+        stage="mixed-1",
+    ),
+    Difference(
+        name="a reader that is no member of a group stops at the roll",
+        source="Kafka, Upgrading: brokers one at a time",
+        path=TO_4,
+        consumer=f"{FOLDER}/stops-at-the-roll",
+        subject="stops-at-the-roll",
+        words=STANDS_STILL,
+        stage="mixed-1",
+    ),
+    Difference(
+        name="every first address of a client is gone",
+        source="KIP-899, KIP-1102",
+        path=REPLACED,
+        consumer=f"{FOLDER}/begins-anew",
+        subject="begins-anew",
+        words=("every address that",),
+        stage="replaced",
+        accused=SETTING,
+    ),
+    Difference(
+        name="assignors of which members share none",
+        source="KIP-429",
+        path=CLIENTS,
+        consumer=f"{CONTROL}={CONTROL}/cooperative",
+        subject=CONTROL,
+        words=("crash-loop", *STANDS_STILL),
+        stage="clients-mixed",
+    ),
+    Difference(
+        name="a static member replaced across protocols",
+        source="KAFKA-19546",
+        path=REFUSED,
+        consumer=CONTROLS[STATIC],
+        subject=STATIC,
+        words=("KAFKA-19546",),
+    ),
+)
+CANNOT: Final = {
+    "commits fenced by the member epoch before 4.3, and no more from then on (KIP-1251)": "no consumer is made for it: "
+    "it has to commit with an epoch of the past, which clients here do by chance alone, in a rebalance. Commits that "
+    "were accepted are judged by both rules",
+    "transaction.version 1 and 2": "no consumer is made for it: librdkafka, with which the writers and transactional "
+    "references here work, does not speak version 2, and no stage lowers a level",
+    "`latest` that meets new partitions": "no stage adds partitions; the suite partitions-added does, and accuses "
+    "passes-over-new-partitions",
+    "kafka-python 1.4": "what it sends depends on `api_version` too, which the kafka-python of the lock has as well: "
+    "pins-api-version",
+}
+
+
+@dataclass(frozen=True)
+class KnownRow:
+    """What a play of known differences left: by difference "" where it was found, else what was said instead;
+    `control`: what was said of the consumer that none concerns, "" if all was a go.
+
+    `digest` is of the code that makes and judges histories, and of the fixtures; `commit` the state of the checkout.
+    """
+
+    play: Play
+    found: Mapping[str, str]
+    control: str
+    seconds: float
+    digest: str
+    commit: str
+
+
+def known_plays(times: int = TIMES) -> Iterator[tuple[Path, Play]]:
+    """Yields each play with its path: seed by seed, all paths of a seed."""
+    for seed in range(1, times + 1):
+        for path in dict.fromkeys(one.path for one in KNOWN):
+            yield path, Play(path.before, path.after, path.shape, consumers_of(path), seed)
+
+
+def consumers_of(path: Path) -> tuple[str, ...]:
+    """Returns the consumers that go along a path, as the option has them: the one that none concerns is the first."""
+    control = (CONTROLS[path.control],) if path.control else ()
+    return (*control, *(one.consumer for one in KNOWN if one.path == path))
+
+
+def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
+    """Returns "" if a record has found a difference, otherwise what it says in its place."""
+    if not one.stage:
+        refusals = record["path"]["refusals"]
+        found = any(word in said for said in refusals for word in one.words)
+        return "" if found else f"refused by {refusals or 'nothing'}"
+    said = next(_not_go(one.subject, record), None)
+    if said is None:
+        return GO
+    right = (said["stage"], said["outcome"], said["accused"]) == (one.stage, NO_GO, one.accused)
+    return "" if right and said["reason"].startswith(one.words) else _in_words(said)
+
+
+def said_of_control(path: Path, record: Mapping[str, Any]) -> str:
+    """Returns what a record says of the consumer that no difference of a path concerns; "" if all is a go."""
+    said = next(_not_go(path.control, record), None) if path.control else None
+    return "" if said is None else _in_words(said)
+
+
+def known_row(
+    path: Path, play: Play, record: Mapping[str, Any], *, seconds: float, digest: str, commit: str
+) -> KnownRow:
+    """Returns the row of a play by its upgrade.json."""
+    found = {one.name: said_instead(one, record) for one in KNOWN if one.path == path}
+    return KnownRow(play, found, said_of_control(path, record), round(seconds, 1), digest, commit)
+
+
+def row_without_record(path: Path, play: Play, why: str, *, digest: str, commit: str) -> KnownRow:
+    """Returns the row of a play that left no record: everything is unknown."""
+    said = f"{NO_RECORD}: {NOT_KNOWN}; {why[-LAST_WORDS_MAX:].strip()}"
+    return KnownRow(play, {one.name: said for one in KNOWN if one.path == path}, said, 0.0, digest, commit)
+
+
+def is_answered(row: KnownRow) -> bool:
+    """Tells whether nothing that a play was for is unknown in it."""
+    return not any(f": {NOT_KNOWN}" in said for said in (*row.found.values(), row.control))
+
+
+def known_from_table(table: dict[str, Any]) -> KnownRow:
+    """Returns a row by its table."""
+    play = table.pop("play")
+    return KnownRow(play=Play(**{**play, "consumers": tuple(play["consumers"])}), **table)
+
+
+def fixtures_digest() -> str:
+    """Returns the digest of the consumers that only this is for."""
+    digest = hashlib.sha256()
+    for file in sorted((registry.CHECKOUT / FOLDER).rglob("*")):
+        if file.suffix in OF_THE_FIXTURES:
+            digest.update(f"{file.relative_to(registry.CHECKOUT)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _not_go(subject: str, record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from (one for one in record["outcomes"] if one["subject"] == subject and one["outcome"] != GO)
+
+
+def _in_words(said: Mapping[str, Any]) -> str:
+    whose = f", accused: {said['accused']}" if said["accused"] else ""
+    return f"{said['stage']}: {said['outcome']}{whose}; {said['reason']}"

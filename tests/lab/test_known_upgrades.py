@@ -1,0 +1,154 @@
+"""Known differences of upgrades: which plays they are, when one is found, and the page of their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+
+from kafka_trial import registry
+from kafka_trial.consumers.patched_consumer import read_consumer_toml, render_patched_files
+from kafka_trial.report.row_files import append_row
+from kafka_trial.upgrade.successors import parse_chain
+from lab.upgrades.known import (
+    FOLDER,
+    KNOWN,
+    NO_LONGER_SERVED,
+    TIMES,
+    TO_4,
+    KnownRow,
+    consumers_of,
+    is_answered,
+    known_plays,
+    known_row,
+    row_without_record,
+    said_instead,
+)
+from lab.upgrades.known_campaign import missing_known, read_known, said_of
+from lab.upgrades.known_page import known_lines
+
+BY_NAME = {one.name: one for one in KNOWN}
+SARAMA = BY_NAME[f"{NO_LONGER_SERVED}, sarama"]
+STATIC = BY_NAME["a static member replaced across protocols"]
+ADDRESSES = BY_NAME["every first address of a client is gone"]
+STUCK = "stuck-partition: partition 0 stood still for 40 s"
+DIGEST = "m1-j1-f1"
+
+
+def record_of(*outcomes: tuple[str, str, str, str, str], refusals: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    """Returns the part of a record that is read: outcomes as (stage, subject, outcome, accused, reason)."""
+    words = ("stage", "subject", "outcome", "accused", "reason")
+    told = [dict(zip(words, one, strict=True)) for one in outcomes]
+    return {"outcomes": told, "path": {"refusals": list(refusals)}}
+
+
+def of_sarama(stage: str, outcome: str, accused: str = "", reason: str = "") -> tuple[str, str, str, str, str]:
+    return stage, SARAMA.subject, outcome, accused, reason
+
+
+FOUND = record_of(of_sarama("before", "go"), of_sarama("mixed-1", "no-go", "consumer", STUCK))
+
+
+def row(record: Mapping[str, Any]) -> KnownRow:
+    play = next(play for path, play in known_plays() if path == TO_4)
+    return known_row(TO_4, play, record, seconds=170.04, digest=DIGEST, commit="abc")
+
+
+def test_a_difference_is_found_in_its_stage_alone() -> None:
+    """Go before it, then no-go, the accused and the reason; what comes later is of no account."""
+    assert said_instead(SARAMA, FOUND) == ""
+    later = record_of(
+        of_sarama("mixed-1", "no-go", "consumer", STUCK), of_sarama("rolled", "no-go", "consumer", "lost: a record")
+    )
+    assert said_instead(SARAMA, later) == ""
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        ([of_sarama("mixed-1", "go")], "go"),
+        ([of_sarama("before", "no-go", "consumer", STUCK)], f"before: no-go, accused: consumer; {STUCK}"),
+        ([of_sarama("mixed-1", "no-go", "setting", STUCK)], f"mixed-1: no-go, accused: setting; {STUCK}"),
+        ([of_sarama("mixed-1", "no-go", "consumer", "skipped: 5")], "mixed-1: no-go, accused: consumer; skipped: 5"),
+        ([of_sarama("mixed-1", "unknown", "", "a witness ended")], "mixed-1: unknown; a witness ended"),
+        ([("mixed-1", "other", "no-go", "consumer", STUCK)], "go"),
+        ([], "go"),
+    ],
+    ids=["go", "earlier", "another accused", "another reason", "unknown", "another consumer", "empty"],
+)
+def test_what_is_not_found_is_told(outcomes: list[tuple[str, str, str, str, str]], said: str) -> None:
+    """An accusation by luck finds nothing."""
+    assert said_instead(SARAMA, record_of(*outcomes)) == said
+
+
+def test_a_refusal_is_found_by_its_issue() -> None:
+    """Another rule that refuses the path has not found it; one that lets it pass neither."""
+    assert said_instead(STATIC, record_of(refusals=("4.0.1 is to be avoided: … (KAFKA-19546)",))) == ""
+    assert said_instead(STATIC, record_of(refusals=("KAFKA-19444",))) == "refused by ['KAFKA-19444']"
+    assert said_instead(STATIC, record_of()) == "refused by nothing"
+
+
+def test_the_control_must_be_a_go() -> None:
+    """It is told where it is not, and the play is not counted as one without a fault."""
+    wrong = record_of(*_told(FOUND), ("rolled", "python-at-least-once", "no-go", "consumer", STUCK))
+    assert row(FOUND).control == ""
+    assert row(wrong).control == f"rolled: no-go, accused: consumer; {STUCK}"
+    assert "and the control: rolled: no-go" in said_of(row(wrong))
+
+
+def test_what_is_unknown_is_played_once_more() -> None:
+    """An answer is not, be it that it was not found; another code is another play."""
+    unknown = row(record_of(of_sarama("mixed-1", "unknown", "", "a witness ended")))
+    answered = row(FOUND)
+    plays = Counter(play for _, play in missing_known([], DIGEST))
+    assert set(plays.values()) == {1}
+    assert len(plays) == TIMES * len({one.path for one in KNOWN})
+    assert not is_answered(unknown)
+    assert not is_answered(row_without_record(TO_4, unknown.play, "no stage was played", digest=DIGEST, commit="abc"))
+    assert answered.play not in {play for _, play in missing_known([answered], DIGEST)}
+    assert answered.play in {play for _, play in missing_known([answered], "m2-j1-f1")}
+    assert unknown.play in {play for _, play in missing_known([unknown], DIGEST)}
+    assert unknown.play not in {play for _, play in missing_known([unknown, unknown], DIGEST)}
+
+
+def test_the_page_counts_what_was_found() -> None:
+    """Of the newest row of each play; what was not found is told with what was said instead."""
+    lines = list(known_lines([row(FOUND)]))
+    assert any(line.startswith(f"| {SARAMA.name} |") and line.endswith("| 1 of 1 (planned 5) |") for line in lines)
+    kafka_python = f"| {NO_LONGER_SERVED}, kafka-python |"
+    assert any(line.startswith(kafka_python) and "0 of 1" in line for line in lines)
+    assert any(line.startswith(f"| {ADDRESSES.name} |") and "0 of 0" in line for line in lines)
+    assert any("a silent consumer: go" in line for line in lines)
+
+
+def test_every_consumer_is_there() -> None:
+    """Each of the fixtures is played, applies to its reference, and has the name by which the record knows it."""
+    folder = registry.CHECKOUT / FOLDER
+    named = {(registry.CHECKOUT / one.consumer) for one in KNOWN if one.consumer.startswith(FOLDER)}
+    assert {one if one.is_dir() else one.parent for one in named} == {one for one in folder.iterdir() if one.is_dir()}
+    assert {one.parent.name for one in folder.glob("*/main.go")} == {"sarama-old-version"}
+    for one in KNOWN:
+        file = parse_chain(one.consumer, registry.find_consumer).consumer
+        assert read_consumer_toml(file)["name"] == one.subject
+        if file.is_relative_to(folder) and not (file.parent / "main.go").exists():
+            assert render_patched_files(file.parent)["main.py"]
+    for path in {one.path for one in KNOWN}:
+        files = [parse_chain(one, registry.find_consumer).consumer for one in consumers_of(path)]
+        names = [read_consumer_toml(file)["name"] for file in files]
+        assert len(set(names)) == len(names)
+        assert not path.control or names[0] == path.control
+
+
+def _told(record: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    return [tuple(one.values()) for one in record["outcomes"]]
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: File) -> None:
+    """Also without any."""
+    file = tmp_path / "rows.jsonl"
+    assert read_known(file) == []
+    append_row(file, row(FOUND))
+    assert read_known(file) == [row(FOUND)]
