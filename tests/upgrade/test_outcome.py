@@ -16,7 +16,9 @@ from kafka_trial.upgrade.outcome import (
     GO,
     NO_GO,
     NOT_KNOWN,
+    StageOutcome,
     StageVerdicts,
+    beside_losses,
     of_cluster,
 )
 from kafka_trial.verdict.decide import Verdict, Violation
@@ -82,6 +84,18 @@ def test_who_has_no_address_left_is_stranded_by_a_setting(tmp_path: Path) -> Non
         "replaced", folder_of(tmp_path / "sound", stage_ends=(3,)), PASSED, stranded
     )
     assert sound.outcome == GO
+
+
+@pytest.mark.parametrize("accused", ["cluster", "setting"])
+def test_what_breaks_after_the_cluster_has_lost_something_is_nobodys(accused: str) -> None:
+    """It may follow from that; a go stays, and so does what a setting is accused of."""
+    lost = [Loss(accused, "the committed offset of partition 0 is gone")]
+    broken = StageOutcome("rolled", "orders", NO_GO, "consumer", "skipped: record 5 was left out")
+    told = beside_losses(broken, lost)
+    assert (told.outcome, told.accused) == ((NOT_KNOWN, "cluster") if accused == "cluster" else (NO_GO, "consumer"))
+    for other in (StageOutcome("rolled", "orders", GO), StageOutcome("rolled", "orders", NO_GO, "setting", "gone")):
+        assert beside_losses(other, lost) == other
+    assert beside_losses(broken, []) == broken
 
 
 def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> None:

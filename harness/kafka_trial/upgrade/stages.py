@@ -33,7 +33,7 @@ class Stage:
 
 
 def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
-    """Yields the stages of an upgrade in place, from one version to another.
+    """Yields the stages of an upgrade in place, from one version to another; `controller` is the active one.
 
     The active controller comes last in each roll ("upgrade the active controller last", Kafka, Upgrading). After
     features are finalised one broker is restarted: clients ask for features when they connect, and what a level changes
@@ -46,8 +46,8 @@ def stages_in_place(before: str, after: str, *, brokers: Sequence[int], controll
         summary = f"{number} of {len(in_order)} brokers are {after}"
         yield Stage(f"mixed-{number}", summary, after, (roll((broker,), after),), steps)
     yield Stage("rolled", f"all brokers are {after}, nothing is finalised", after, (roll(in_order[-1:], after),))
-    yield Stage("rolled-back", f"all brokers are {before} again", before, (roll(in_order, before),))
-    yield Stage("forward-again", f"all brokers are {after} again", after, (roll(in_order, after),))
+    yield Stage("rolled-back", f"all brokers are {before} again", before, (roll_all(before),))
+    yield Stage("forward-again", f"all brokers are {after} again", after, (roll_all(after),))
     yield finalised(after, in_order[0])
 
 
@@ -69,6 +69,11 @@ def reloaded(version: str, brokers: Sequence[int]) -> Stage:
 def roll(nodes: Sequence[int], version: str) -> Step:
     """Returns the restart of nodes as a version, one after the other."""
     return Step(ROLL, "all", for_s=0.0, options={"version": version, "brokers": named(nodes)})
+
+
+def roll_all(version: str) -> Step:
+    """Returns the restart of all nodes as a version, whichever is the active controller then last."""
+    return Step(ROLL, "all", for_s=0.0, options={"version": version})
 
 
 def named(nodes: Sequence[int]) -> str:
