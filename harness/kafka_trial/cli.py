@@ -404,7 +404,7 @@ def _upgrade(parsers: _Subparsers) -> None:
         parsers,
         "upgrade",
         verbs.upgrade,
-        "rehearse an upgrade of the brokers with these consumers at work: go or no-go, stage by stage",
+        "rehearse an upgrade on a cluster of its own, with these consumers at work: go or no-go, stage by stage",
     )
     parser.add_argument(
         "--from", dest="from_version", required=True, metavar="VERSION", help="the Kafka version that brokers have"
