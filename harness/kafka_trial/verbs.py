@@ -255,7 +255,7 @@ def upgrade(options: Namespace) -> int:
     from kafka_trial.compatibility.paths import PathError
     from kafka_trial.history.output_names import UPGRADE_PAGE
     from kafka_trial.report.markdown import append_summary
-    from kafka_trial.upgrade.batches import rehearse_all, side_by_side
+    from kafka_trial.upgrade.batches import consumers_per_cluster, rehearse_all
     from kafka_trial.upgrade.make_record import refused_record
     from kafka_trial.upgrade.record_page import write_upgrade
     from kafka_trial.upgrade.record_results import upgrade_summary, upgrade_text
@@ -277,7 +277,7 @@ def upgrade(options: Namespace) -> int:
         console.say(str(request.way_back))
         for flaw in request.open_flaws:
             console.say(f"{flaw.issue}: {flaw.what}. {flaw.remedy}")
-        record = rehearse_all(request, most=options.side_by_side or side_by_side(), console=console)
+        record = rehearse_all(request, per_cluster=options.side_by_side or consumers_per_cluster(), console=console)
     if problem := append_summary(upgrade_summary(record, out)):
         print(problem, file=sys.stderr)
     print(upgrade_text(record), out / UPGRADE_PAGE, sep="\n")

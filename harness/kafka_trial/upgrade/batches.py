@@ -21,25 +21,25 @@ from kafka_trial.upgrade.record_page import write_upgrade
 from kafka_trial.upgrade.rehearsal import NO_ROOM, Rehearsal, rehearse
 from kafka_trial.upgrade.request import UpgradeRequest
 
-PER_CORE: Final = 2  # consumers; each has three members or so, and 100 records a second
+CONSUMERS_PER_CORE: Final = 2  # each has three members or so, and 100 records a second
 
 
-def side_by_side() -> int:
+def consumers_per_cluster() -> int:
     """Returns how many consumers this machine carries side by side."""
-    return PER_CORE * len(os.sched_getaffinity(0))
+    return CONSUMERS_PER_CORE * len(os.sched_getaffinity(0))
 
 
-def in_batches(request: UpgradeRequest, most: int) -> Iterator[UpgradeRequest]:
-    """Yields requests of at most so many consumers each, equally many as far as they go; one alone stays as it is."""
+def in_batches(request: UpgradeRequest, per_cluster: int) -> Iterator[UpgradeRequest]:
+    """Yields requests of at most so many consumers each, nearly equally many; a single one keeps its folder."""
     names = list(request.specs)
-    count = -(-len(names) // most)
+    count = -(-len(names) // per_cluster)
     for number in range(count):
         own = names[number * len(names) // count : (number + 1) * len(names) // count]
         out = request.out / f"batch-{number + 1}" if count > 1 else request.out
         yield replace(request, specs={name: request.specs[name] for name in own}, out=out)
 
 
-def rehearse_all(request: UpgradeRequest, *, most: int, console: Console) -> UpgradeRecord:
+def rehearse_all(request: UpgradeRequest, *, per_cluster: int, console: Console) -> UpgradeRecord:
     """Rehearses an upgrade with at most so many consumers on one cluster; returns the record, which is written also
     where this raises.
 
@@ -48,7 +48,7 @@ def rehearse_all(request: UpgradeRequest, *, most: int, console: Console) -> Upg
         UnjudgeableError: no stage could be played, or the record cannot be written.
         Interrupted: by Ctrl-C or SIGTERM, after all was ended.
     """
-    plan, requests = make_plan(request), list(in_batches(request, most))
+    plan, requests = make_plan(request), list(in_batches(request, per_cluster))
     rehearsals = [Rehearsal(one, plan.names) for one in requests]
     try:
         for number, rehearsal in enumerate(rehearsals, 1):
@@ -80,8 +80,8 @@ def _write(record: UpgradeRecord, out: Path) -> None:
 
 
 def combined(records: Sequence[UpgradeRecord], folders: Sequence[str]) -> UpgradeRecord:
-    """Returns the record of all batches: `folders` are theirs, relative to its own. When brokers were restarted stands
-    in theirs alone."""
+    """Returns the record of all batches: `folders` are theirs, relative to its own. Only theirs
+    say when brokers were restarted."""
     first, lasted_s = records[0], [record.lasted_s for record in records]
     rows = [
         replace(row, run=f"{folder}/{row.run}") if row.run else row
@@ -91,17 +91,17 @@ def combined(records: Sequence[UpgradeRecord], folders: Sequence[str]) -> Upgrad
     return replace(
         first,
         consumers=[consumer for record in records for consumer in record.consumers],
-        stages=[_whole(same) for same in zip(*(record.stages for record in records), strict=True)],
+        stages=[_of_all(same) for same in zip(*(record.stages for record in records), strict=True)],
         outcomes=rows,
         not_tried=list(dict.fromkeys(one for record in records for one in record.not_tried)),
         to_change=list(dict.fromkeys(one for record in records for one in record.to_change)),
         brokers=[],
-        lasted_s=sum(took for took in lasted_s if took) if any(lasted_s) else None,
+        lasted_s=sum(seconds for seconds in lasted_s if seconds) if any(lasted_s) else None,
         batches=list(folders),
     )
 
 
-def _whole(same: Sequence[RecordedStage]) -> RecordedStage:
+def _of_all(same: Sequence[RecordedStage]) -> RecordedStage:
     """Returns a stage of all batches: not played to its end where one of them did not come there."""
     took = [stage.lasted_s for stage in same]
     lasted_s = None if None in took else round(sum(one for one in took if one is not None), 1)

@@ -43,9 +43,12 @@ TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole tri
 
 @dataclass(frozen=True)
 class PlayedStage:
-    """A stage that was played to its snapshot: the run folder of its history, by consumer; the cluster's state at its
-    end, and what that has lost; how long it took; why what the writers beside it wrote is not known ("": it is); by
-    consumer, the members that nothing leads to the cluster any more."""
+    """A stage that was played to its snapshot.
+
+    `folders`: the run folder of its history, by consumer. `state`, `losses`: of the cluster at its end. `not_known`:
+    why it is not known whether what the writers beside it wrote is there; empty: it is known. `stranded`: by consumer,
+    the members that have no connection to the cluster, and no address of it.
+    """
 
     stage: Stage
     folders: Mapping[str, RunFolder]
@@ -120,9 +123,9 @@ class UpgradePlay:
             compacted = CompactedGroups(self._cluster, groups, seed=self._seed)
         for step in stage.shared:
             self._play_for_all(step)
-            self._writers.go_on_at(self._cluster.observer_bootstrap)
+            self._writers.use_brokers(self._cluster.observer_bootstrap)
         if stage.steps:
-            self._each(lambda name, one: self._faults(name, one, stage))
+            self._each(lambda name, one: self._play_own_faults(name, one, stage))
         self._each(self._finish)
         stranded = {name: stranded_members(one.context) for name, one in self._environments.items()}
         ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
@@ -132,7 +135,7 @@ class UpgradePlay:
             folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
             write_stage(one.folder, ends[name], folders[name])
             one.producer.resume()
-        lost = [] if compacted is None else [*compacted.losses(self._positions())]  # they say more than the others
+        lost = [] if compacted is None else [*compacted.losses(self._positions())]  # they say more, so come first
         lost += losses(before, self._state)
         for name, one in self._environments.items():
             lost += ended_by_tombstones(folders[name], one.topic, self._ended_ns)
@@ -176,7 +179,7 @@ class UpgradePlay:
         if not all(one.resolved for one in outcome):
             raise UnjudgeableError(f"{step.fault} {dict(step.options)} had no effect")
 
-    def _faults(self, name: str, environment: TrialEnvironment, stage: Stage) -> None:
+    def _play_own_faults(self, name: str, environment: TrialEnvironment, stage: Stage) -> None:
         steps = own_steps(stage.steps, environment.trial_spec)
         if not steps:
             return

@@ -52,7 +52,7 @@ class WritersHandle:
         """
         return str(self._ask("end", "ended"))
 
-    def go_on_at(self, bootstrap: str) -> None:
+    def use_brokers(self, bootstrap: str) -> None:
         """Names brokers that are there now, for clients that begin anew: the first ones may be gone.
 
         Raises:
