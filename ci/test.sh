@@ -57,7 +57,7 @@ computing=$!
 trap 'exit 130' INT
 "${PYTEST[@]}" -m cluster "$@"
 said=$?
-"${PYTEST[@]}" -m "spark and not cluster" "$@"
+"${PYTEST[@]}" -m "spark and not cluster and not lengthy" "$@"
 said=$(worse "$said" $?)
 for behind in "$computing" "$beside"; do
   wait "$behind"
