@@ -16,7 +16,9 @@ from kafka_trial.upgrade.outcome import (
     GO,
     NO_GO,
     NOT_KNOWN,
+    StageOutcome,
     StageVerdicts,
+    beside_losses,
     of_cluster,
 )
 from kafka_trial.verdict.decide import Verdict, Violation
@@ -68,6 +70,18 @@ def test_what_only_a_later_stage_can_see_is_of_that_stage(tmp_path: Path) -> Non
     assert verdicts.outcome("before", folder_of(tmp_path / "1", stage_ends=(3,)), PASSED).outcome == GO
     late = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", anomaly(1, "m0#1"), stage_ends=(3, 6)), failed(1))
     assert late.outcome == NO_GO
+
+
+@pytest.mark.parametrize("accused", ["cluster", "setting"])
+def test_what_breaks_after_the_cluster_has_lost_something_is_nobodys(accused: str) -> None:
+    """It may follow from that; a go stays, and so does what a setting is accused of."""
+    lost = [Loss(accused, "the committed offset of partition 0 is gone")]
+    broken = StageOutcome("rolled", "orders", NO_GO, "consumer", "skipped: record 5 was left out")
+    told = beside_losses(broken, lost)
+    assert (told.outcome, told.accused) == ((NOT_KNOWN, "cluster") if accused == "cluster" else (NO_GO, "consumer"))
+    for other in (StageOutcome("rolled", "orders", GO), StageOutcome("rolled", "orders", NO_GO, "setting", "gone")):
+        assert beside_losses(other, lost) == other
+    assert beside_losses(broken, []) == broken
 
 
 def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@ accused.
 
 A stage is judged by the history up to its snapshot. It answers for what was proven in it alone: a violation whose last
 proof is of an earlier stage stood there. What the cluster lost is no consumer's: the stage is a no-go for the cluster,
-and nothing is said of the consumers on it. A stage that is missing is unknown, never a go.
+and from then on no consumer is accused, because what it breaks may follow from that. A stage that is missing is
+unknown, never a go.
 """
 
 from __future__ import annotations
@@ -108,6 +109,16 @@ def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]
             if event["kind"] == "end":
                 ends_ns = event["time_ns"]
     return found, ends_ns
+
+
+def beside_losses(told: StageOutcome, lost: Sequence[Loss]) -> StageOutcome:
+    """Returns an outcome of a consumer, if the cluster had lost this by the end of the stage: unknown, not a no-go of
+    the consumer. Its go stays."""
+    losses = [loss for loss in lost if loss.accused == CLUSTER]
+    if told.outcome != NO_GO or told.accused != CONSUMER or not losses:
+        return told
+    reason = f"the cluster had lost something: {losses[0].sentence}. What was broken may follow from it: {told.reason}"
+    return StageOutcome(told.stage, told.subject, NOT_KNOWN, CLUSTER, reason)
 
 
 def of_cluster(stage: str, losses: Sequence[Loss], not_known: str = "") -> StageOutcome:

@@ -3,14 +3,15 @@ follow from those verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.sealed_files import changed_files
 from kafka_trial.trial.verify_certificate import judged_again
-from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts
+from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, beside_losses
 from kafka_trial.upgrade.record import RecordedOutcome, UpgradeRecord, subject_in_words
 from kafka_trial.upgrade.record_file import read_record
 
@@ -32,7 +33,7 @@ def verify(file: Path, *, say: Callable[[str], object]) -> int:
             continue
         before = verdicts.setdefault(told.subject, StageVerdicts(told.subject))
         problems = changed_files(root, told.run, told.files) or _said_otherwise(root, told, record)
-        problems = problems or _judged_otherwise(root, told, before)
+        problems = problems or _judged_otherwise(root, told, before, _lost(record, told.stage))
         broken += bool(problems)
         say(f"{_place(told)}: {told.outcome}, {'; '.join(problems) or 'holds'}")
     return FAIL if broken else PASS
@@ -49,10 +50,17 @@ def _said_otherwise(root: Path, told: RecordedOutcome, record: UpgradeRecord) ->
     return [f"{told.run} says otherwise: {name}" for name, value in said.items() if found.get(name) != value]
 
 
-def _judged_otherwise(root: Path, told: RecordedOutcome, verdicts: StageVerdicts) -> list[str]:
+def _lost(record: UpgradeRecord, stage: str) -> list[Loss]:
+    """Returns what the cluster had lost by the end of a stage."""
+    names = [one.name for one in record.stages]
+    until = names.index(stage) + 1 if stage in names else 0
+    return [loss for one in record.stages[:until] for loss in one.losses]
+
+
+def _judged_otherwise(root: Path, told: RecordedOutcome, verdicts: StageVerdicts, lost: Sequence[Loss]) -> list[str]:
     """Returns what is otherwise now: the verdict on a history, or the outcome that follows from it and those before."""
     with judged_again(root / told.run) as (copy, verdict, same):
-        follows = verdicts.outcome(told.stage, copy, verdict)
+        follows = beside_losses(verdicts.outcome(told.stage, copy, verdict), lost)
     if not same:
         return [f"{told.run} is now judged {verdict.verdict}, or otherwise: by another version of kafka-trial?"]
     said = StageOutcome(told.stage, told.subject, told.outcome, told.accused, told.reason)
