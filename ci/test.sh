@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
 # tests one after the other, the sampled trials last, then what needs Spark and no cluster; beside them what needs
-# neither. What is live leaves half of the machine idle: that goes to what computes for long. DURATIONS=FILE keeps what
+# neither. What is live leaves half of the machine idle: that goes to what is lengthy. DURATIONS=FILE keeps what
 # each test took.
 set -u
 cd "$(dirname "$0")/.."
@@ -50,14 +50,14 @@ aside() { # a command whose output goes into a file; what waits for it ends with
 }
 
 share -10
-aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not computes" -p no:cacheprovider "$@" &
+aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
-aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m computes -p no:cacheprovider "$@" &
+aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!
 trap 'exit 130' INT
 "${PYTEST[@]}" -m cluster "$@"
 said=$?
-"${PYTEST[@]}" -m "spark and not cluster" "$@"
+"${PYTEST[@]}" -m "spark and not cluster and not lengthy" "$@"
 said=$(worse "$said" $?)
 for behind in "$computing" "$beside"; do
   wait "$behind"

@@ -49,7 +49,7 @@ from kafka_trial.judge import findings
 from kafka_trial.judge import judge as judging
 from kafka_trial.judge.judge import judge_events
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 FORTY_FIVE = 45
 

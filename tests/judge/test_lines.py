@@ -16,7 +16,7 @@ from kafka_trial.errors import InputError
 from kafka_trial.judge import lines
 from kafka_trial.judge.lines import EVENTS, LineStats, read_blocks
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 read_json = lines._read
 GOOD = b'{"schema":1,"source":"s","seq":%d,"time_ns":5,"kind":"delivered","topic":"t","partition":0,"offset":%d}\n'

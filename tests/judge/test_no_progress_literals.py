@@ -35,7 +35,7 @@ from lab.history_strategies import History
 
 Lines = list[Line | list[Line]]
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 SETTINGS = {"events": "jsonl", "session_timeout_s": 3, "poll_interval_s": 60, "commit_interval_s": 1}
 SILENT = SETTINGS | {"events": "none"}

@@ -15,7 +15,7 @@ from kafka_trial.judge.lines import Block, LineStats, splits_of
 from kafka_trial.judge.spark_reader import store_split, stored_blocks
 from kafka_trial.registry import CHECKOUT
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 ZOO = CHECKOUT / "fixtures" / "histories" / "zoo"
 DAMAGED = b'garbage\n{"schema":1,"source":"sink","seq":0,"time_ns":1,"kind":"effect","partition":"x"}\n{"schema":1'

@@ -13,7 +13,7 @@ from lab.agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from lab.naive.checker import ANOMALIES, judge
 from lab.naive.handed_on import ON_THE_WAY
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 CLEAN_EXAMPLES = 198
 PARTS = 6

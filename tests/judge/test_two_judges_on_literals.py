@@ -53,7 +53,7 @@ from lab.history_strategies import History
 
 Lines = list[Line | list[Line]]
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 SETTINGS = {"events": "jsonl", "session_timeout_s": 3, "poll_interval_s": 5, "commit_interval_s": 1}
 WITH_SINK = SETTINGS | {"sink": "http"}

@@ -17,7 +17,7 @@ from lab.agreement.sayings import Said
 from lab.history_strategies import History
 from lab.naive.checker import ANOMALIES
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 ROW = Row(
     seed=7,

@@ -44,7 +44,7 @@ from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, Time
 from lab.calibration.table import calibration_table, committed_table, table_bytes
 from lab.repository import commit_date, git_revision, reports_folder
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")

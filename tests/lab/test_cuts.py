@@ -13,7 +13,7 @@ from lab.cuts.campaign import PAGE_NAME, page_of_folder
 from lab.cuts.sins import sins_on_suites, sins_section
 from lab.repository import reports_folder
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 NOT_FOR_THEM = ("slow-handlers", "failing-endpoint", "poison-record")  # without an HTTP sink, and not ready for poison
 CUT = "cut-OffsetCommit-answered-kill"

@@ -18,7 +18,7 @@ from lab.mutation.killers import TESTS, Judges, Outcome
 from lab.mutation.operators import Mutant, Place, digest_of, function_digests, mutants, planted
 from lab.mutation.rows import Equivalent, Module, Row, contradictions, counting, page, read_equivalents, read_rows
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 ONE = Mutant("skips", "poll_skip", "inversion", "~killed", "killed")
 MODULES = {"skips": Module("skips", "", {"poll_skip": "d1"}, {ONE: Place(50, 0, 7, "killed")})}

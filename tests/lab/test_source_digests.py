@@ -9,7 +9,7 @@ import pytest
 
 from lab.calibration import source_digests
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 
 def inside(files: list[Path]) -> set[str]:

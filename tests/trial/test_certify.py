@@ -38,7 +38,7 @@ from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
 from kafka_trial.trial.verify_certificate import verify
 
-pytestmark = pytest.mark.computes
+pytestmark = pytest.mark.lengthy
 
 CONSUMER = find_consumer("python-at-least-once")
 STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"

@@ -16,7 +16,7 @@ from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
-from kafka_trial.witness.samplers import WALL_JUMP_NS, cpu_waits_ns, read_oom_kills, sample_clock, sample_resources
+from kafka_trial.witness.samplers import WALL_JUMP_NS, cpu_waits_ns, sample_clock, sample_resources
 
 
 class Kept(Recorder):
@@ -161,16 +161,6 @@ def test_the_wait_of_what_is_gone_is_not_told(tmp_path: Path) -> None:
     assert cpu_waits_ns([7, 9], tmp_path) == {}
     (tmp_path / "7" / "task" / "8" / "schedstat").write_text("500 70 3\n")
     assert cpu_waits_ns([7, 9], tmp_path) == {(7, 8): 70}
-
-
-def test_the_kernels_counter_is_read(tmp_path: Path) -> None:
-    """By its line in vmstat; none where there is no such file, or no such line."""
-    vmstat = tmp_path / "vmstat"
-    assert read_oom_kills(vmstat) is None
-    vmstat.write_text("nr_free_pages 9\n")
-    assert read_oom_kills(vmstat) is None
-    vmstat.write_text("oom_kill_x 4\noom_kill 3\n")
-    assert read_oom_kills(vmstat) == 3
 
 
 def test_the_counter_is_written(tmp_path: Path) -> None:

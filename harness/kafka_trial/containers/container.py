@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_trial.containers.engine import innermost
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.process.control_groups import NO_LONGER, ContainerView, control_group_of
+from kafka_trial.process.oom_kills import read_oom_kills
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 
@@ -79,6 +80,7 @@ class Container:
         self._pid = 0
         self._paused = False
         self._killed = False
+        self._oom_kills_before: int | None = None
         self.container_view: ContainerView | None = None
         self.address: str | None = None
         self.oom_killed = False
@@ -134,6 +136,7 @@ class Container:
             self._copied.clear()
             self._exit_code, self.oom_killed, self.lost = None, False, None
             self._paused = self._killed = False
+            self._oom_kills_before = read_oom_kills()
             try:
                 self._container.start()
             except BaseException:
@@ -255,11 +258,23 @@ class Container:
                     state = self._client.api.inspect_container(self.id)["State"]
                     self.oom_killed = bool(state.get("OOMKilled"))
             self._exit_code = _exit_code(status)
+            self.oom_killed |= self._fell_to_the_kernel()
         except UnjudgeableError as error:
             self.lost = str(error)
         self._copied.wait(COPIED_WITHIN_S)
         self._paused = False
         self._ended.set()
+
+    def _fell_to_the_kernel(self) -> bool:
+        """Whether it ended by a signal 9 that we had not sent, and the kernel killed for want of memory as it ran.
+
+        The engine does not always say so: what watches a control group for it drops the news where the group is gone
+        by then (containerd, pkg/oom/v1; 3 of 200 on a busy machine).
+        """
+        if self.spec.memory_bytes is None or self._killed or self._exit_code != -SIGKILL:
+            return False
+        before, after = self._oom_kills_before, read_oom_kills()
+        return before is not None and after is not None and after > before
 
 
 def _exit_code(status: int) -> int:

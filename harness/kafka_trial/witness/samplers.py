@@ -18,6 +18,7 @@ from typing import Protocol
 import psutil
 
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.process.oom_kills import VMSTAT, read_oom_kills
 from kafka_trial.process.waiting import pause
 
 EVERY_S = 0.25  # a stall that none of these beats shows is shorter than the tolerance between sources
@@ -76,7 +77,7 @@ def _offset_ns(read_ns: int, wall_ns: int) -> int:
 
 
 RESOURCES_EVERY_S = 1.0
-VMSTAT, PROC = Path("/proc/vmstat"), Path("/proc")
+PROC = Path("/proc")
 
 
 class Sampled(Protocol):
@@ -152,16 +153,6 @@ def cpu_waits_ns(pids: Iterable[int], proc: Path = PROC) -> dict[Thread, int]:
 def _longest_ns(before: Mapping[Thread, int], now: Mapping[Thread, int]) -> int:
     """Returns how long the thread waited meanwhile that waited longest; one that has begun since counts whole."""
     return max((waited_ns - before.get(thread, 0) for thread, waited_ns in now.items()), default=0)
-
-
-def read_oom_kills(vmstat: Path = VMSTAT) -> int | None:
-    """Returns how many processes the kernel has killed for want of memory since boot; None where it does not say."""
-    with suppress(OSError, ValueError):
-        for line in vmstat.read_text(encoding="ascii").splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return None
 
 
 def _sample(record: Recorder, member: Sampled) -> list[int]:
