@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
-# tests one after the other, the sampled trials last; beside them what needs neither cluster nor Spark. What is live
-# leaves half of the machine idle: that goes to what is lengthy, and then to what needs Spark and no cluster.
-# DURATIONS=FILE keeps what each test took.
+# tests one after the other, the sampled trials last, then what needs Spark and no cluster; beside them what needs
+# neither. What is live leaves half of the machine idle: that goes to what is lengthy. DURATIONS=FILE keeps what
+# each test took.
 set -u
 cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
@@ -46,25 +46,19 @@ aside() { # a command whose output goes into a file; what waits for it ends with
   shift
   trap '' INT
   trap 'kill "$part" 2>/dev/null; exit 143' TERM
-  "$@" >"$into" 2>&1
-}
-
-yielding() { # what may take its time, one part after the other
-  local said
-  killable "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@"
-  said=$?
-  killable "${YIELDING[@]}" "${PYTEST[@]}" -m "spark and not cluster and not lengthy" -p no:cacheprovider "$@"
-  return "$(worse "$said" $?)"
+  killable "$@" >"$into" 2>&1
 }
 
 share -10
-aside "$log" killable "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
+aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
-aside "$computed" yielding "$@" &
+aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!
 trap 'exit 130' INT
 "${PYTEST[@]}" -m cluster "$@"
 said=$?
+"${PYTEST[@]}" -m "spark and not cluster and not lengthy" "$@"
+said=$(worse "$said" $?)
 for behind in "$computing" "$beside"; do
   wait "$behind"
   said=$(worse "$said" $?)

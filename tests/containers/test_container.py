@@ -315,6 +315,17 @@ def test_what_wants_more_memory_than_its_limit_is_said_to_have(
     assert (modest.wait(within_s=ENDS_WITHIN_S), modest.oom_killed) == (0, False)
 
 
+def test_the_engine_is_believed_where_its_first_process_ended_otherwise(
+    containers: Containers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel killed another process of the container: the engine alone knows."""
+    inspect = containers.client.api.inspect_container
+    state = {"State": {"OOMKilled": True, "Pid": 0}, "NetworkSettings": {"Networks": None}}
+    monkeypatch.setattr(containers.client.api, "inspect_container", lambda name: inspect(name) | state)
+    container = containers.start("exit 3", memory_bytes=16 * 1024 * 1024)
+    assert (container.wait(within_s=ENDS_WITHIN_S), container.oom_killed) == (3, True)
+
+
 def test_a_limit_alone_makes_no_want_of_memory(containers: Containers) -> None:
     """Killed by somebody's hand; the kernel has killed nothing."""
     container = containers.start(SLEEPS, memory_bytes=16 * 1024 * 1024)

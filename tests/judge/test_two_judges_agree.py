@@ -15,8 +15,8 @@ from lab.naive.handed_on import ON_THE_WAY
 
 pytestmark = pytest.mark.lengthy
 
-CLEAN_EXAMPLES = 198
-PARTS = 6
+CLEAN_EXAMPLES = 200
+PARTS = 8
 SLEPT_EXAMPLES_PER_SIN = 4
 COUNTED_ONLY = {
     "redelivered",
@@ -57,7 +57,7 @@ def sayings(sample: Sample) -> list[Sayings]:
 def test_the_sample_holds_every_anomaly_at_least_twenty_times(sayings: list[Sayings], parts: int) -> None:
     """Each anomaly is found in at least twenty histories, and in some of every part."""
     found = Counter(name for one in sayings for name, (instances, _) in one.naive.items() if instances)
-    least = 20 if parts == 1 else 2
+    least = 20 if parts == 1 else 1
     assert {name: found[name] for name in ANOMALIES if found[name] < least} == {}
 
 
@@ -88,6 +88,7 @@ def test_both_judges_say_the_same(name: str, sayings: list[Sayings]) -> None:
     assert not different, f"{len(different)} of {len(sayings)} histories, the shortest:\n" + min(different, key=len)
 
 
+@pytest.mark.rotates(every=3)
 def test_both_judges_say_the_same_of_a_harness_that_stood_still(sayings: list[Sayings], parts: int) -> None:
     """For the middle half of a history it heard nothing: what it heard late is undecided for both, and often."""
     begun: Counter[str | None] = Counter()
@@ -104,6 +105,7 @@ def test_both_judges_say_the_same_of_a_harness_that_stood_still(sayings: list[Sa
     assert late >= 20 // parts
 
 
+@pytest.mark.rotates(every=3)
 def test_both_judges_say_the_same_of_lines_that_waited_to_be_read(sayings: list[Sayings], parts: int) -> None:
     """Readers were measured, some members buffer what they print, some tell the time: and not all stays as it was."""
     begun: Counter[str | None] = Counter()
@@ -123,6 +125,7 @@ def test_both_judges_say_the_same_of_lines_that_waited_to_be_read(sayings: list[
 LOSSES = ("skip", "swallow", "unseen", "lost-in-hand")
 
 
+@pytest.mark.rotates(every=3)
 def test_both_judges_say_the_same_of_what_is_handed_on(sayings: list[Sayings], parts: int) -> None:
     """Through a topic of the group's own: what was lost before is often lost there, and not all can be decided."""
     begun: Counter[str | None] = Counter()

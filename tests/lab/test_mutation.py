@@ -113,6 +113,7 @@ def _grandchildren(pid: int) -> list[psutil.Process]:
     return [grandchild for child in children for grandchild in child.children()]
 
 
+@pytest.mark.rotates(every=4)
 def test_only_files_that_call_the_changed_function_judge_it(tmp_path: Path) -> None:
     """What an import executes concerns every file; so does what nobody was heard to call."""
     storms, kernels = (TESTS / "invariants" / f"test_{name}.py" for name in ("storms", "kernels"))
@@ -134,6 +135,7 @@ def test_the_page_is_that_of_the_rows() -> None:
     assert contradictions(rows, equivalents, modules) == []
 
 
+@pytest.mark.rotates(every=4)
 def test_every_listed_equivalent_is_a_mutant() -> None:
     """One whose text has changed is no reason any more: it would excuse what nobody has looked at."""
     mutants = [mutant for module in read_modules().values() for mutant in module.mutants]
@@ -179,6 +181,7 @@ def test_another_shape_is_another_function(before: str, after: str) -> None:
     assert function_digests(f"def f(n=NEVER):\n    return {before}\n")["f"] != texts[0]
 
 
+@pytest.mark.rotates(every=4)
 def test_every_mutant_has_its_function_digest() -> None:
     """Methods, nested functions and what an import executes too."""
     for module in read_modules().values():

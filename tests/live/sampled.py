@@ -1,7 +1,7 @@
 """The committed sample of live trials: which consumers go through which suites on which Kafka in `make test`.
 
 Pairwise: every reference in at least two suites, every suite with at least two references, three on 3.9.2; eight sins
-in the suite their headers name, on and off. All take turns (`tiers.py`): `OFTEN` and the sins switched on every sixth
+in the suite their headers name, on and off. All take turns (`tiers.py`): `OFTEN` and the sins switched on every tenth
 time. The whole zoo, on the whole grid, is `make calibrate`.
 """
 
@@ -22,7 +22,7 @@ from lab.calibration.attempts import header_of
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60
 
-OFTEN = (  # every sixth time: every suite; every client library with every protocol that it speaks; three on 3.9.2
+OFTEN = (  # every tenth time: every suite; every client library with every protocol that it speaks; three on 3.9.2
     Sampled("python-at-least-once", "slow-network", "3.9.2"),
     Sampled("python-at-least-once/cooperative", "coordinator-lost"),
     Sampled("python-at-least-once/consumer-protocol", "rolling-restart"),

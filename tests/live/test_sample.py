@@ -27,7 +27,7 @@ def test_the_sample_is_pairwise() -> None:
 
 
 def test_what_is_tried_often_covers_suites_libraries_and_protocols() -> None:
-    """What is tried every sixth time: every suite, every client library in every protocol, three on 3.9.2."""
+    """What is tried every tenth time: every suite, every client library in every protocol, three on 3.9.2."""
     spoken = {(library(one), protocol(one)) for one in OFTEN}
     assert {one.scenario for one in OFTEN} == set(registry.scenarios())
     assert spoken == {(library(one), protocol(one)) for one in SOUND}
@@ -49,7 +49,7 @@ def protocol(one: Sampled) -> str:
 @pytest.mark.parametrize(
     "sampled",
     [
-        *(pytest.param(one, marks=pytest.mark.rotates(every=6)) for one in OFTEN),
+        *(pytest.param(one, marks=pytest.mark.rotates(every=10)) for one in OFTEN),
         *(pytest.param(one, marks=pytest.mark.rotates) for one in BY_TURNS),
     ],
     ids=str,
@@ -69,7 +69,7 @@ def test_a_sound_consumer_passes(
 @pytest.mark.parametrize(
     "sampled",
     [
-        *(pytest.param(one, marks=pytest.mark.rotates(every=6)) for one in sins(on=True)),
+        *(pytest.param(one, marks=pytest.mark.rotates(every=10)) for one in sins(on=True)),
         *(pytest.param(one, marks=pytest.mark.rotates) for one in sins(on=False)),
     ],
     ids=str,

@@ -272,7 +272,8 @@ class Container:
         """Whether it ended by a signal 9 that we had not sent, and the kernel killed for want of memory as it ran.
 
         The engine does not always say so: what watches a control group for it drops the news where the group is gone
-        by then (containerd, pkg/oom/v1; 3 of 200 on a busy machine).
+        by then (containerd, pkg/oom/v1; 3 of 200 on a busy machine). The kernel's counter is the whole machine's, so it
+        may have killed another process. Reports quote this, and no verdict rests on it.
         """
         if self.spec.memory_bytes is None or self._killed or self._exit_code != -SIGKILL:
             return False

@@ -33,7 +33,8 @@ consumer-M-I        started           pid lane consumer? protocol? started_with?
                                       (harness: the process is gone; last line. asked: no = it went by itself; stop = it
                                        had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =
                                        killed by the harness unasked. Absent where an earlier version wrote the line, or
-                                       nobody knows how it ended. oom_killed: its container wanted more than its limit)
+                                       nobody knows how it ended. oom_killed: its container wanted more than its limit, by the engine's word;
+                                       or signal 9 ended it and the kernel killed for want of memory meanwhile, somewhere on this machine)
                     every line carries member and incarnation; client_id? member_id? (as the consumer printed them: which
                                       of several clients in its process speaks); source_wall_ns? (its time_ms: when it was, by
                                       the consumer's clock)
