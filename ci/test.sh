@@ -9,7 +9,9 @@ readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
-# What has what all others leave of the processor, brokers and members too: a session of its own.
+# A session of its own has a share of the processor of its own (autogroup): what needs no cluster gets one as a broker
+# does, for beside the harness brokers and members would get next to nothing; what is lengthy gets what all others leave.
+readonly OWN=(setsid)
 readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
 log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
@@ -50,7 +52,7 @@ aside() { # a command whose output goes into a file; what waits for it ends with
 }
 
 share -10
-aside "$log" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
+aside "$log" "${OWN[@]}" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
 aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!

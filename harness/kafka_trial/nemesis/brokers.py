@@ -134,7 +134,7 @@ def isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -
             lambda: evidence.isr_whole(injection.topic("after"), broker, before),
             within_s=BACK_WITHIN_S,
             what=f"broker {broker} to be in sync again",
-            every_s=0.25,
+            every_s=0.1,
         )
     except WaitTimeout:
         return False
@@ -253,7 +253,7 @@ def _topic_looks_until_exit(injection: Injection, handle: BrokerHandle) -> list[
         return not handle.alive
 
     with suppress(WaitTimeout):  # the process sample says that it still runs
-        wait_until(gone, within_s=EXIT_WITHIN_S, what=f"broker {handle.id} to exit", every_s=0.25)
+        wait_until(gone, within_s=EXIT_WITHIN_S, what=f"broker {handle.id} to exit", every_s=0.1)
     return looks
 
 

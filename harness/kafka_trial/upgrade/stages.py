@@ -14,7 +14,7 @@ from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.scenario import STABLE, Step
 
 BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
-OUTAGE_S = 4.0
+OUTAGE_S = 3.0  # less than a session of 6 s without a heartbeat: one that may have cost it is waited for by all
 ROLL = "version-roll"
 
 
