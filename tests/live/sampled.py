@@ -43,6 +43,8 @@ OFTEN = (  # every tenth time: every suite; every client library with every prot
     Sampled("python-dead-letters", "poison-record"),
     Sampled("kafka-python-whole-polls", "tombstones"),
     Sampled("aiokafka-long-orders", "down-too-long"),
+    Sampled("kafka-verifiable-consumer/both-assignors", "member-killed"),
+    Sampled("kafka-verifiable-consumer/cooperative", "rebalance-storm"),
 )
 
 BY_TURNS = (
@@ -125,6 +127,10 @@ BY_TURNS = (
     Sampled("python-at-least-once", "hot-runs"),
     Sampled("python-at-least-once/consumer-protocol", "partitions-added"),
     Sampled("kafka-verifiable-consumer/short-metadata", "control"),
+    Sampled("kafka-verifiable-consumer/both-assignors", "control"),
+    Sampled("kafka-verifiable-consumer/cooperative", "member-paused"),
+    Sampled("python-static-members/consumer-protocol", "rolling-deploy"),
+    Sampled("python-static-members/consumer-protocol", "control"),
 )
 
 SOUND = (*OFTEN, *BY_TURNS)

@@ -304,6 +304,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
     assert again.begun == []
 
 
+@pytest.mark.rotates(every=4)
 def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path: Path) -> None:
     """And has no need to name them in its verdict."""
     asked = CertifyRequest(find_consumer("python-upserts"), tmp_path)
@@ -311,6 +312,7 @@ def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path
     assert (certificate.left_out, certificate.in_words.split(", ")[1]) == ({}, "20 trials: 20 pass")
 
 
+@pytest.mark.rotates(every=4)
 def test_suites_that_a_sink_cannot_serve_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:
     """What nobody slowed has not passed; who asks for it is told; and a budget makes no room for it."""
     certificate = go(Sitting(judged), tmp_path, suites=())
@@ -551,6 +553,7 @@ def test_several_versions_are_compared_and_tried_side_by_side(judged: RunFolder,
     assert (again.comparison, nothing.begun) == (None, [])
 
 
+@pytest.mark.rotates(every=4)
 def test_a_baseline_is_tried_on_the_same_and_has_its_own_certificate(judged: RunFolder, tmp_path: Path) -> None:
     """Beside that of the new client; its suites are those that both can play, and the same command goes on."""
     old = find_consumer("forwards-avro-bytes")
@@ -579,6 +582,7 @@ def test_a_baseline_is_tried_on_the_same_and_has_its_own_certificate(judged: Run
 
 
 @pytest.mark.spark
+@pytest.mark.rotates(every=4)
 def test_what_a_certificate_says_differs_is_verified(judged: RunFolder, tmp_path: Path) -> None:
     """With the trials of the baseline; an edited figure, or an edited verdict on the client, does not hold."""
     words = {"control": "fail"}  # as it really was judged

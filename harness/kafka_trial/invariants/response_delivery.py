@@ -32,9 +32,9 @@ CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refu
 HARMLESS: Final = frozenset(
     {
         *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
-        *("move-client", "version-roll"),
+        *("move-client", "version-roll", "broker-replace", "finalise-feature"),
         *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
-        *("handler-slow", "handler-failing", "poison-record", "version-roll", "finalise-feature"),
+        *("handler-slow", "handler-failing", "poison-record"),
     }
 )
 
