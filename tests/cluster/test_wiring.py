@@ -78,7 +78,7 @@ def test_releases_are_compared_as_numbers(number: str, told: bool) -> None:
 
 
 @pytest.mark.lengthy
-@pytest.mark.rotates(every=4)
+@pytest.mark.rotates(every=10)
 @pytest.mark.parametrize("number", KNOWN)
 def test_brokers_know_every_setting_they_are_given(number: str) -> None:
     """What Kafka prints of its own settings has all of ours: one that is unknown would be ignored without a word."""
@@ -100,7 +100,7 @@ def test_the_request_log_drops_only_traffic_of_ours(version: str, tmp_path: Path
 
 
 @pytest.mark.lengthy
-@pytest.mark.rotates(every=4)
+@pytest.mark.rotates(every=10)
 @pytest.mark.parametrize("number", KNOWN)
 def test_a_node_of_each_version_takes_its_settings(number: str, tmp_path: Path) -> None:
     """It refuses none, alone or together: what it misses is a formatted data folder."""

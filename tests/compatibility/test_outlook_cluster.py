@@ -79,14 +79,15 @@ def _member(bootstrap: str, topic: str, client_id: str, **settings: object) -> I
 
 
 @pytest.mark.rotates(every=4)
+@pytest.mark.parametrize("version", ["3.9.2"])  # said where tests are put in order by it
 def test_preflight_finds_what_an_upgrade_would_break(
-    cluster_pool: ClusterPool, capsys: pytest.CaptureFixture[str]
+    version: str, cluster_pool: ClusterPool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A topic with tiny segments, and a client of fixed old versions beside one that negotiates: on 3.9 both work."""
     topic = f"upgrade-{secrets.token_hex(4)}"
     old, new = f"{topic}-old", f"{topic}-new"
     with (
-        cluster_pool.cluster_for("3.9.2") as cluster,
+        cluster_pool.cluster_for(version) as cluster,
         Admin(cluster.observer_bootstrap) as admin,
         cluster.lease_lanes(2) as lanes,
     ):
@@ -96,7 +97,7 @@ def test_preflight_finds_what_an_upgrade_would_break(
             asked += ["--consumer", "python-at-least-once"]
             status = main([*asked, "--to", "4.4.0", "--json"])
         told = orjson.loads(capsys.readouterr().out)
-        assert main([*asked, "--to", "3.9.2"]) == WRONG_INPUT
+        assert main([*asked, "--to", version]) == WRONG_INPUT
         assert "the brokers answer as this version does already" in capsys.readouterr().err
         admin.delete_topic(topic)
     assert (status, told["verdict"], told["from"]) == (FAIL, "no", "3.9.2")

@@ -142,6 +142,7 @@ def test_events_may_come_in_any_order_of_files() -> None:
     assert judge_events(events).findings == judge_events(by_source).findings
 
 
+@pytest.mark.rotates(every=4)
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**62, -1, "text", None, [], {"a": 1}])
 @pytest.mark.parametrize(
     "name",

@@ -31,6 +31,7 @@ def test_five_histories_or_more_are_of_trials_that_calibration_tells_of() -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.rotates(every=3)
 @pytest.mark.parametrize("attempt", ZOO, ids=str)
 def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_path: Path) -> None:
     """A sin exactly its anomalies, as far as its evidence goes; a twin none; and all what the row of its trial says."""

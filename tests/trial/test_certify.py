@@ -302,6 +302,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
     assert again.begun == []
 
 
+@pytest.mark.rotates(every=4)
 def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path: Path) -> None:
     """And has no need to name them in its verdict."""
     asked = CertifyRequest(find_consumer("python-upserts"), tmp_path)
@@ -309,6 +310,7 @@ def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path
     assert (certificate.left_out, certificate.in_words.split(", ")[1]) == ({}, "20 trials: 20 pass")
 
 
+@pytest.mark.rotates(every=4)
 def test_suites_that_a_sink_cannot_serve_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:
     """What nobody slowed has not passed; who asks for it is told; and a budget makes no room for it."""
     certificate = go(Sitting(judged), tmp_path, suites=())
