@@ -16,7 +16,7 @@ readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; 
 log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
 # Of a whole tier on two warm cores, in seconds. What is trained beside the tests (Kafka's archives, and Spark's, which each
-# installation has anew) takes six times as long, or too long, and then whatever starts a JVM is slower: so it comes first.
+# installation has anew) takes minutes, or too long, and then whatever starts a JVM is slower: so it comes first.
 budget=''
 if [ "$*" = "--tier everyday" ]; then
   .venv/bin/kafka-trial doctor --fetch 4.3.1 --fetch 3.9.2 >/dev/null # what is missing is told by the tests that need it
