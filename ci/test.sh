@@ -11,7 +11,6 @@ durations=${DURATIONS:-$(mktemp)}
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
 # A session of its own has a share of the processor of its own (autogroup): what needs no cluster gets one as a broker
 # does, for beside the harness brokers and members would get next to nothing; what is lengthy gets what all others leave.
-readonly OWN=(setsid)
 readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
 log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
@@ -55,7 +54,7 @@ aside() { # a command whose output goes into a file; what waits for it ends with
 }
 
 share -10
-aside "$log" "${OWN[@]}" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
+aside "$log" setsid "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
 aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!

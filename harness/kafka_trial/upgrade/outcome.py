@@ -10,7 +10,7 @@ unknown, never a go.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
@@ -53,8 +53,8 @@ class StageVerdicts:
         self._reasons: set[str] = set()
         self._begins_ns = -math.inf
 
-    def outcome(self, stage: str, folder: RunFolder, verdict: Verdict) -> StageOutcome:
-        """Returns what came of the next stage, whose history is in the folder and judged.
+    def outcome(self, stage: str, folder: RunFolder, verdict: Verdict, losses: Iterable[Loss]) -> StageOutcome:
+        """Returns what came of the next stage, whose history is in the folder and judged; `losses`: all up to its end.
 
         An anomaly is of the stage if one of the events that prove it is, if none proves it (what is left at the end of
         a drain), or if no earlier stage had it. So is a reason why something is unknown that no earlier stage had.
@@ -77,6 +77,9 @@ class StageVerdicts:
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
         if said and verdict.exit == FAIL:
+            if before := next((loss.sentence for loss in losses if loss.accused == CLUSTER), None):
+                reason = f"the cluster had lost something: {before}. What was broken may follow from it: {said[0]}"
+                return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, reason)
             return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, said[0])
         if said or reasons:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, "", (reasons or verdict.reasons)[0])
@@ -109,16 +112,6 @@ def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]
             if event["kind"] == "end":
                 ends_ns = event["time_ns"]
     return found, ends_ns
-
-
-def beside_losses(told: StageOutcome, lost: Sequence[Loss]) -> StageOutcome:
-    """Returns an outcome of a consumer, if the cluster had lost this by the end of the stage: unknown, not a no-go of
-    the consumer. Its go stays."""
-    losses = [loss for loss in lost if loss.accused == CLUSTER]
-    if told.outcome != NO_GO or told.accused != CONSUMER or not losses:
-        return told
-    reason = f"the cluster had lost something: {losses[0].sentence}. What was broken may follow from it: {told.reason}"
-    return StageOutcome(told.stage, told.subject, NOT_KNOWN, CLUSTER, reason)
 
 
 def of_cluster(stage: str, losses: Sequence[Loss], not_known: str = "") -> StageOutcome:
