@@ -11,12 +11,11 @@ durations=${DURATIONS:-$(mktemp)}
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
 # A session of its own has a share of the processor of its own (autogroup): what needs no cluster gets one as a broker
 # does, for beside the harness brokers and members would get next to nothing; what is lengthy gets what all others leave.
-readonly OWN=(setsid)
 readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
 log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
 # Of a whole tier on two warm cores, in seconds. What is trained beside the tests (Kafka's archives, and Spark's, which each
-# installation has anew) takes six times as long, or too long, and then whatever starts a JVM is slower: so it comes first.
+# installation has anew) takes minutes, or too long, and then whatever starts a JVM is slower: so it comes first.
 budget=''
 if [ "$*" = "--tier everyday" ]; then
   .venv/bin/kafka-trial doctor --fetch 4.3.1 --fetch 3.9.2 >/dev/null # what is missing is told by the tests that need it
@@ -55,7 +54,7 @@ aside() { # a command whose output goes into a file; what waits for it ends with
 }
 
 share -10
-aside "$log" "${OWN[@]}" "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
+aside "$log" setsid "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
 aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!

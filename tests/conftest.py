@@ -48,7 +48,7 @@ def turn(item: pytest.Item) -> tuple[int, bool]:
     """Returns when an item has its turn: what needs no cluster, what boots or borrows one, the sampled trials.
 
     Of each, what is on another Kafka than the default comes last: a cluster stays warm until the end, and three idle
-    brokers cost a fifteenth of a core.
+    brokers cost up to half a core.
     """
     if item.get_closest_marker("sample"):
         return 2, on_another_kafka(item)

@@ -4,8 +4,8 @@ pytest … --durations-file=FILE
     adds one JSON line a test: its id, outcome and seconds (set-up, call, both), why it was skipped; and one of what was
     collected
 python tests/durations.py summarise FILE WALL_S [BUDGET_S]
-    prints the sums, the slowest and, last, why tests were skipped, and an overrun of the budget; exit status 1 where a
-    test that was collected has no line, or the overrun is more than a busy machine explains
+    prints the sums, the slowest and, last, why tests were skipped; exit status 1 where a test that was collected has no
+    line, or it took too long
 python tests/durations.py record FILE
     adds a row of the whole run to reports/tests.jsonl
 """
@@ -24,7 +24,6 @@ from typing import Any
 import pytest
 
 SLOWEST = 10
-BUSY = 1.25  # machines of two cores differ, and one differs from itself: the same tests took 14:44 here, 15:50 in CI
 ROOT = Path(__file__).parent.parent
 
 
@@ -132,21 +131,15 @@ def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
 
 
 def problems(rows: Iterable[Mapping[str, Any]], *, wall_s: float, budget_s: float | None) -> list[str]:
-    """Returns what makes a run no good although its tests passed: tests that left no line, and an overrun of the budget
-    that a busy machine does not explain."""
+    """Returns what makes a run no good although its tests passed: tests that left no line, and a budget overrun."""
     rows = list(rows)
     ended = {row["test"] for row in rows if "test" in row}
     lost = sorted({test for row in rows for test in row.get("collected", ())} - ended)
     found = [f"{len(lost)} tests were collected and never ended: {', '.join(lost[:SLOWEST])}"] if lost else []
-    return found + (overrun(wall_s, budget_s) if budget_s is not None and wall_s > BUSY * budget_s else [])
-
-
-def overrun(wall_s: float, budget_s: float | None) -> list[str]:
-    """Returns a line that says by how much a run overran its budget, and what to do; none where it did not."""
-    if budget_s is None or wall_s <= budget_s:
-        return []
-    over = f"took {_clock(wall_s)}, {_clock(wall_s - budget_s)} more than its budget of {_clock(budget_s)}"
-    return [f"{over}: make the slowest faster, or let them rotate (tests/tiers.py)"]
+    if budget_s is not None and wall_s > budget_s:
+        over = f"took {_clock(wall_s)}, {_clock(wall_s - budget_s)} more than its budget of {_clock(budget_s)}"
+        found.append(f"{over}: make the slowest faster, or let them rotate (tests/tiers.py)")
+    return found
 
 
 def _clock(seconds: float) -> str:
@@ -158,8 +151,7 @@ def main(verb: str, file: Path, *given_s: str) -> int:
     if verb == "summarise":
         wall_s, budget_s = float(given_s[0]), float(given_s[1]) if len(given_s) > 1 else None
         wrong = problems(read(file), wall_s=wall_s, budget_s=budget_s)
-        told = [line for line in overrun(wall_s, budget_s) if line not in wrong]
-        print("\n".join([*summary(read(file), wall_s=wall_s), *wrong, *told]))
+        print("\n".join([*summary(read(file), wall_s=wall_s), *wrong]))
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"wall_s": wall_s}) + "\n")
         return 1 if wrong else 0

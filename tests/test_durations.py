@@ -69,28 +69,23 @@ def test_why_tests_were_skipped_is_told_last() -> None:
     ]
 
 
-def test_a_test_that_left_no_line_and_a_budget_overrun_fail_a_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Both are told, with what to do; inside the budget and complete, nothing is. An overrun that a busy machine
-    explains is only told."""
+def test_a_test_that_left_no_line_and_a_budget_overrun_fail_a_run(tmp_path: Path) -> None:
+    """Both are told, with what to do; inside the budget and complete, nothing is."""
     rows = [
         {"collected": ["a", "b"]},
         {"collected": ["c"]},
         *({"test": name, "outcome": "passed", "seconds": 1.0} for name in "ac"),
     ]
-    assert durations.problems(rows, wall_s=1141.0, budget_s=900.0) == [
+    assert durations.problems(rows, wall_s=961.0, budget_s=900.0) == [
         "1 tests were collected and never ended: b",
-        "took 19:01, 4:01 more than its budget of 15:00: make the slowest faster, or let them rotate (tests/tiers.py)",
+        "took 16:01, 1:01 more than its budget of 15:00: make the slowest faster, or let them rotate (tests/tiers.py)",
     ]
     whole = [*rows, {"test": "b", "outcome": "skipped", "seconds": 0.0}]
-    assert durations.problems(whole, wall_s=900.0, budget_s=900.0) == durations.overrun(900.0, 900.0) == []
-    assert durations.problems(whole, wall_s=1125.0, budget_s=900.0) == []
+    assert durations.problems(whole, wall_s=900.0, budget_s=900.0) == []
     assert durations.problems(whole, wall_s=9000.0, budget_s=None) == []
     file = tmp_path / "durations.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in whole))
-    assert [durations.main("summarise", file, "1126", *budget) for budget in (["900"], ["902"], [])] == [1, 0, 0]
-    assert capsys.readouterr().out.count("took 18:46, ") == 2
+    assert [durations.main("summarise", file, "901", *budget) for budget in (["900"], ["902"], [])] == [1, 0, 0]
 
 
 def test_a_stopped_run_goes_on_with_what_has_not_passed(pytester: pytest.Pytester, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from kafka_trial.upgrade.outcome import (
     NOT_KNOWN,
     StageOutcome,
     StageVerdicts,
-    beside_losses,
     of_cluster,
 )
 from kafka_trial.verdict.decide import Verdict, Violation
@@ -48,6 +48,13 @@ def anomaly(offset: int, *events: str, weight: str = "violation", name: str = "s
     return told | {"events": list(events), "sentence": f"record {offset} was left out"}
 
 
+def outcome_of(
+    verdicts: StageVerdicts, stage: str, folder: RunFolder, verdict: Verdict, losses: Sequence[Loss] = ()
+) -> StageOutcome:
+    """What came of a stage, on a cluster that had lost nothing unless said."""
+    return verdicts.outcome(stage, folder, verdict, losses)
+
+
 def failed(count: int) -> Verdict:
     return replace(FAILED, violations=(Violation("skipped", count, "record 1 was left out", (), None),))
 
@@ -55,20 +62,20 @@ def failed(count: int) -> Verdict:
 def test_a_violation_is_of_the_stage_that_proves_it_last(tmp_path: Path) -> None:
     """The next stage has it in its history too, and does not answer for it."""
     verdicts, old = StageVerdicts("orders"), anomaly(1, "m0#1", "observer#0")
-    first = verdicts.outcome("before", folder_of(tmp_path / "1", old, stage_ends=(3,)), failed(1))
+    first = outcome_of(verdicts, "before", folder_of(tmp_path / "1", old, stage_ends=(3,)), failed(1))
     assert (first.outcome, first.accused, first.reason) == (NO_GO, "consumer", "skipped: record 1 was left out")
-    second = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", old, stage_ends=(3, 6)), failed(1))
+    second = outcome_of(verdicts, "mixed-1", folder_of(tmp_path / "2", old, stage_ends=(3, 6)), failed(1))
     assert second.outcome == GO
     both = (old, anomaly(5, "m0#7"))
-    third = verdicts.outcome("rolled", folder_of(tmp_path / "3", *both, stage_ends=(3, 6, 9)), failed(2))
+    third = outcome_of(verdicts, "rolled", folder_of(tmp_path / "3", *both, stage_ends=(3, 6, 9)), failed(2))
     assert (third.outcome, third.reason) == (NO_GO, "skipped: record 5 was left out")
 
 
 def test_what_only_a_later_stage_can_see_is_of_that_stage(tmp_path: Path) -> None:
     """Its proofs are of before, and yet no stage before had found it."""
     verdicts = StageVerdicts("orders")
-    assert verdicts.outcome("before", folder_of(tmp_path / "1", stage_ends=(3,)), PASSED).outcome == GO
-    late = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", anomaly(1, "m0#1"), stage_ends=(3, 6)), failed(1))
+    assert outcome_of(verdicts, "before", folder_of(tmp_path / "1", stage_ends=(3,)), PASSED).outcome == GO
+    late = outcome_of(verdicts, "mixed-1", folder_of(tmp_path / "2", anomaly(1, "m0#1"), stage_ends=(3, 6)), failed(1))
     assert late.outcome == NO_GO
 
 
@@ -78,24 +85,23 @@ def test_who_has_no_address_left_is_stranded_by_a_setting(tmp_path: Path) -> Non
     for place, also, accused in (("still", (), "setting"), ("also", (anomaly(1, "m0#1"),), "consumer")):
         still = (anomaly(1, name="stuck-partition"), anomaly(2, name="unseen"))
         folder = folder_of(tmp_path / place, *also, *still, stage_ends=(3,))
-        told = StageVerdicts("orders").outcome("replaced", folder, FAILED, stranded)
+        told = StageVerdicts("orders").outcome("replaced", folder, FAILED, [], stranded)
         assert (told.outcome, told.accused) == (NO_GO, accused)
-    sound = StageVerdicts("orders").outcome(
-        "replaced", folder_of(tmp_path / "sound", stage_ends=(3,)), PASSED, stranded
-    )
-    assert sound.outcome == GO
+    folder = folder_of(tmp_path / "sound", stage_ends=(3,))
+    assert StageVerdicts("orders").outcome("replaced", folder, PASSED, [], stranded).outcome == GO
 
 
 @pytest.mark.parametrize("accused", ["cluster", "setting"])
-def test_what_breaks_after_the_cluster_has_lost_something_is_nobodys(accused: str) -> None:
-    """It may follow from that; a go stays, and so does what a setting is accused of."""
-    lost = [Loss(accused, "the committed offset of partition 0 is gone")]
-    broken = StageOutcome("rolled", "orders", NO_GO, "consumer", "skipped: record 5 was left out")
-    told = beside_losses(broken, lost)
+def test_what_breaks_after_the_cluster_has_lost_something_is_nobodys(accused: str, tmp_path: Path) -> None:
+    """It may follow from that; a go stays, and so does a no-go where only a setting changed."""
+    losses = [Loss(accused, "the committed offset of partition 0 is gone")]
+    broken = folder_of(tmp_path / "broken", anomaly(1, "m0#1"), stage_ends=(3,))
+    told = outcome_of(StageVerdicts("orders"), "rolled", broken, failed(1), losses)
     assert (told.outcome, told.accused) == ((NOT_KNOWN, "cluster") if accused == "cluster" else (NO_GO, "consumer"))
-    for other in (StageOutcome("rolled", "orders", GO), StageOutcome("rolled", "orders", NO_GO, "setting", "gone")):
-        assert beside_losses(other, lost) == other
-    assert beside_losses(broken, []) == broken
+    assert ("the committed offset" in told.reason) is (accused == "cluster")
+    assert "record 1 was left out" in told.reason
+    sound = folder_of(tmp_path / "sound", stage_ends=(3,))
+    assert outcome_of(StageVerdicts("orders"), "rolled", sound, PASSED, losses).outcome == GO
 
 
 def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> None:
@@ -103,14 +109,14 @@ def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> N
     verdicts, stuck = StageVerdicts("orders"), anomaly(1, name="stuck-partition")
     for number, stage in enumerate(("before", "mixed-1"), 1):
         folder = folder_of(tmp_path / stage, stuck, stage_ends=(3 * number,))
-        assert verdicts.outcome(stage, folder, FAILED).outcome == NO_GO
+        assert outcome_of(verdicts, stage, folder, FAILED).outcome == NO_GO
 
 
 def test_more_of_what_the_list_does_not_hold_is_of_the_stage(tmp_path: Path) -> None:
     """A list of anomalies has an end, their count has none."""
     verdicts, old = StageVerdicts("orders"), anomaly(1, "m0#1")
-    verdicts.outcome("before", folder_of(tmp_path / "1", old, stage_ends=(3,)), failed(1))
-    again = verdicts.outcome("mixed-1", folder_of(tmp_path / "2", old, stage_ends=(3, 6)), failed(2))
+    outcome_of(verdicts, "before", folder_of(tmp_path / "1", old, stage_ends=(3,)), failed(1))
+    again = outcome_of(verdicts, "mixed-1", folder_of(tmp_path / "2", old, stage_ends=(3, 6)), failed(2))
     assert again.outcome == NO_GO
 
 
@@ -132,24 +138,25 @@ def cut_off_at(folder: RunFolder, at_s: int) -> RunFolder:
 def test_a_member_that_was_cut_off_is_named_beside_what_is_proven(tmp_path: Path, name: str, word: str) -> None:
     """The cause of what stands still; of what was lost it may be another."""
     folder = cut_off_at(folder_of(tmp_path / "1", anomaly(1, name=name), stage_ends=(6,)), 3)
-    told = StageVerdicts("orders").outcome("rolled", folder, FAILED)
+    told = outcome_of(StageVerdicts("orders"), "rolled", folder, FAILED)
     said = "m0 sent no request to these brokers, its last one came 1.0 s before they were as they are"
     assert (told.outcome, told.reason) == (NO_GO, f"{name}: record 1 was left out. {word}: {said}")
     unknown = replace(UNDECIDED, reasons=("too little was handled",))
-    told = StageVerdicts("orders").outcome("rolled", cut_off_at(folder_of(tmp_path / "2", stage_ends=(6,)), 3), unknown)
+    other = cut_off_at(folder_of(tmp_path / "2", stage_ends=(6,)), 3)
+    told = outcome_of(StageVerdicts("orders"), "rolled", other, unknown)
     assert (told.outcome, told.reason) == (NOT_KNOWN, f"too little was handled. Besides: {said}")
 
 
 def test_who_was_cut_off_is_not_told_of_a_go(tmp_path: Path) -> None:
     """A member may rest."""
     folder = cut_off_at(folder_of(tmp_path / "1", stage_ends=(6,)), 3)
-    assert StageVerdicts("orders").outcome("rolled", folder, PASSED).reason == ""
+    assert outcome_of(StageVerdicts("orders"), "rolled", folder, PASSED).reason == ""
 
 
 def test_what_the_cluster_lost_is_no_consumers(tmp_path: Path) -> None:
     """Unknown for the consumer, and a no-go for the cluster."""
     lost = anomaly(1, "m0#1", weight="ground", name="lost-write")
-    told = StageVerdicts("orders").outcome("before", folder_of(tmp_path / "1", lost, stage_ends=(3,)), UNDECIDED)
+    told = outcome_of(StageVerdicts("orders"), "before", folder_of(tmp_path / "1", lost, stage_ends=(3,)), UNDECIDED)
     assert (told.outcome, told.accused) == (NOT_KNOWN, "cluster")
     assert of_cluster("before", [Loss("setting", "min.insync.replicas fell")]).accused == "setting"
 
@@ -159,11 +166,11 @@ def test_a_reason_is_of_the_stage_that_has_it_first(reasons: tuple[str, ...], tm
     """Unknown in the first stage does not make the next one unknown; a new reason does."""
     verdicts = StageVerdicts("orders")
     unsure = replace(UNDECIDED, reasons=reasons) if reasons else PASSED
-    first = verdicts.outcome("before", folder_of(tmp_path / "1", stage_ends=(3,)), unsure)
+    first = outcome_of(verdicts, "before", folder_of(tmp_path / "1", stage_ends=(3,)), unsure)
     assert first.outcome == (NOT_KNOWN if reasons else GO)
-    assert verdicts.outcome("mixed-1", folder_of(tmp_path / "2", stage_ends=(3, 6)), unsure).outcome == GO
+    assert outcome_of(verdicts, "mixed-1", folder_of(tmp_path / "2", stage_ends=(3, 6)), unsure).outcome == GO
     more = replace(UNDECIDED, reasons=(*reasons, "a witness ended early"))
-    last = verdicts.outcome("rolled", folder_of(tmp_path / "3", stage_ends=(3, 6, 9)), more)
+    last = outcome_of(verdicts, "rolled", folder_of(tmp_path / "3", stage_ends=(3, 6, 9)), more)
     assert (last.outcome, last.reason) == (NOT_KNOWN, "a witness ended early")
 
 
@@ -171,5 +178,5 @@ def test_nobody_is_convicted_where_the_ground_failed(tmp_path: Path) -> None:
     """A violation beside a harness that stood still is unknown."""
     unsure = replace(failed(1), verdict="unknown", exit=4, reasons=("the machine stood still",))
     folder = folder_of(tmp_path / "1", anomaly(1, "m0#1"), stage_ends=(3,))
-    told = StageVerdicts("orders").outcome("before", folder, unsure)
+    told = outcome_of(StageVerdicts("orders"), "before", folder, unsure)
     assert (told.outcome, told.reason) == (NOT_KNOWN, "the machine stood still")

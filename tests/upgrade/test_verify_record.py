@@ -18,7 +18,8 @@ from kafka_trial.history.output_names import UPGRADE
 from kafka_trial.history.store import SUFFIX, RunFolder, unpack
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.sealed_files import file_digests
-from kafka_trial.upgrade.outcome import NO_GO
+from kafka_trial.upgrade.cluster_state import Loss
+from kafka_trial.upgrade.outcome import NO_GO, NOT_KNOWN
 from kafka_trial.upgrade.record import RecordedOutcome, RecordedStage, UpgradeRecord
 from kafka_trial.upgrade.record_file import write_record
 from upgrade_records import ALL_GO, ORDERS
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.spark
 SINS = ("stays-paused", "skips-batch-on-rebalance")
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
 STOOD_STILL, LOST_RECORDS = (CHECKOUT / "fixtures" / "histories" / "zoo" / f"{sin}{SUFFIX}" for sin in SINS)
+FAULTY = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
 RUN = "stages/before/orders"
 
 
@@ -122,6 +124,23 @@ def test_who_was_stranded_stays_so(tmp_path: Path, capsys: pytest.CaptureFixture
             PASS if stored == STOOD_STILL else FAIL,
             True,
         ), lines
+
+
+def test_a_no_go_of_a_consumer_on_a_cluster_that_had_lost_something_does_not_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it broke may follow from the loss: the outcome is computed with it, and is a no-go without."""
+    folder = unpack(FAULTY, tmp_path / RUN)
+    check_run(folder)
+    accused = record_of(tmp_path, outcome=NO_GO, accused="consumer", reason="who knows")
+    lost = replace(accused.stages[0], losses=[Loss("cluster", "a commit is gone")])
+    follows = []
+    for stage in (accused.stages[0], lost):
+        write_record(replace(accused, stages=[stage]), tmp_path)
+        follows.append(told(tmp_path, capsys)[1][-1].partition(", its verdicts say ")[2].partition(": ")[::2])
+    (alone, broken), (beside, reason) = follows
+    assert (alone, beside) == (NO_GO, NOT_KNOWN)
+    assert reason == f"the cluster had lost something: a commit is gone. What was broken may follow from it: {broken}"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ unknown, never a go.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
@@ -56,9 +56,11 @@ class StageVerdicts:
         self._reasons: set[str] = set()
         self._begins_ns = -math.inf
 
-    def outcome(self, stage: str, folder: RunFolder, verdict: Verdict, stranded: Sequence[Loss] = ()) -> StageOutcome:
-        """Returns what came of the next stage, whose history is in the folder and judged. If no more is broken than
-        that the group stands still, and members are `stranded`, it is by these.
+    def outcome(
+        self, stage: str, folder: RunFolder, verdict: Verdict, losses: Iterable[Loss], stranded: Sequence[Loss] = ()
+    ) -> StageOutcome:
+        """Returns what came of the next stage, whose history is in the folder and judged; `losses`: all up to its end.
+        If no more is broken than that the group stands still, and members are `stranded`, it is by these.
 
         An anomaly is of the stage if one of the events that prove it is, if none proves it (what is left at the end of
         a drain), or if no earlier stage had it. So is a reason why something is unknown that no earlier stage had.
@@ -84,7 +86,11 @@ class StageVerdicts:
         if said and verdict.exit == FAIL and stranded and {anomaly for anomaly, _ in said} <= _of_standing_still():
             return StageOutcome(stage, self._consumer, NO_GO, stranded[0].accused, stranded[0].sentence)
         if said and verdict.exit == FAIL:
-            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, _with(": ".join(said[0]), cause))
+            broken = _with(": ".join(said[0]), cause)
+            if before := next((loss.sentence for loss in losses if loss.accused == CLUSTER), None):
+                reason = f"the cluster had lost something: {before}. What was broken may follow from it: {broken}"
+                return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, reason)
+            return StageOutcome(stage, self._consumer, NO_GO, CONSUMER, broken)
         return StageOutcome(stage, self._consumer, NOT_KNOWN, "", _with((reasons or verdict.reasons)[0], cause))
 
     def _is_of_the_stage(self, anomaly: Mapping[str, Any], proofs: AbstractSet[str]) -> bool:
@@ -125,16 +131,6 @@ def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]
             if event["kind"] == "end":
                 ends_ns = event["time_ns"]
     return found, ends_ns
-
-
-def beside_losses(told: StageOutcome, lost: Sequence[Loss]) -> StageOutcome:
-    """Returns an outcome of a consumer, if the cluster had lost this by the end of the stage: unknown, not a no-go of
-    the consumer. Its go stays."""
-    losses = [loss for loss in lost if loss.accused == CLUSTER]
-    if told.outcome != NO_GO or told.accused != CONSUMER or not losses:
-        return told
-    reason = f"the cluster had lost something: {losses[0].sentence}. What was broken may follow from it: {told.reason}"
-    return StageOutcome(told.stage, told.subject, NOT_KNOWN, CLUSTER, reason)
 
 
 def of_cluster(stage: str, losses: Sequence[Loss], not_known: str = "") -> StageOutcome:

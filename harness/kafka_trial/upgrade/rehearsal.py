@@ -18,7 +18,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.judge_process import JudgeProcess
 from kafka_trial.trial.stall_prevention import frozen_heap, preferred
-from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, beside_losses, of_cluster
+from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, of_cluster
 from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.play import PlayedStage, play_upgrade
 from kafka_trial.upgrade.request import UpgradeRequest
@@ -52,10 +52,12 @@ def rehearse(rehearsal: Rehearsal, plan: StagePlan, console: Console) -> None:
                 rehearsal.played.append(played)
                 console.phase("check", f"what {played.stage.name} showed")
                 told = [of_cluster(played.stage.name, played.losses, played.not_known)]
+                losses = [loss for one in rehearsal.played for loss in one.losses]
                 for name, folder in played.folders.items():
                     stranded = played.stranded.get(name, ())
-                    outcome = verdicts[name].outcome(played.stage.name, folder, judge.check(folder), stranded)
-                    told.append(beside_losses(outcome, [loss for one in rehearsal.played for loss in one.losses]))
+                    told.append(
+                        verdicts[name].outcome(played.stage.name, folder, judge.check(folder), losses, stranded)
+                    )
                 rehearsal.outcomes += told
                 console.say(_in_words(played, told))
         except StartError:

@@ -11,7 +11,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.report.sealed_files import changed_files
 from kafka_trial.trial.verify_certificate import judged_again
 from kafka_trial.upgrade.cluster_state import SETTING, Loss
-from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts, beside_losses
+from kafka_trial.upgrade.outcome import StageOutcome, StageVerdicts
 from kafka_trial.upgrade.record import RecordedOutcome, UpgradeRecord, subject_in_words
 from kafka_trial.upgrade.record_file import read_record
 
@@ -59,11 +59,11 @@ def _lost(record: UpgradeRecord, stage: str) -> list[Loss]:
     return [loss for one in record.stages[:until] for loss in one.losses]
 
 
-def _judged_otherwise(root: Path, told: RecordedOutcome, verdicts: StageVerdicts, lost: Sequence[Loss]) -> list[str]:
+def _judged_otherwise(root: Path, told: RecordedOutcome, verdicts: StageVerdicts, losses: Sequence[Loss]) -> list[str]:
     """Returns what is otherwise now: the verdict on a history, or the outcome that follows from it and those before."""
     stranded = [Loss(SETTING, told.reason)] if told.accused == SETTING else []  # seen in the rehearsal alone
     with judged_again(root / told.run) as (copy, verdict, same):
-        follows = beside_losses(verdicts.outcome(told.stage, copy, verdict, stranded), lost)
+        follows = verdicts.outcome(told.stage, copy, verdict, losses, stranded)
     if not same:
         return [f"{told.run} is now judged {verdict.verdict}, or otherwise: by another version of kafka-trial?"]
     said = StageOutcome(told.stage, told.subject, told.outcome, told.accused, told.reason)
