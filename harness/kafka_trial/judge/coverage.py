@@ -16,15 +16,26 @@ from kafka_trial.invariants.clients import members_of
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.handlers import effects_of_deleted, first_handlings
-from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, at_or_after, at_or_before, counts, picked
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    counts,
+    exactly,
+    first_of,
+    picked,
+)
 from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Window
 
-WORK = ("delivered", "processed", "committed", "moved")
-DELIVERED, PROCESSED, COMMITTED, MOVED = range(len(WORK))
+WORK = ("delivered", "processed", "committed", "moved", "never_begun")
+DELIVERED, PROCESSED, COMMITTED, MOVED, NEVER_BEGUN = range(len(WORK))
 
 
 def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -83,8 +94,22 @@ def _work(batch: Batch) -> Table:
             MOVED,
         ),
     )
-    work = stacked(work, _effects(batch)) if batch.trial_context.prints_no_work else work
+    never_begun = own.take(_is_never_begun(batch, own))
+    never_begun = _done(never_begun["slice"], member_of[never_begun["source"]], never_begun["time_ns"], NEVER_BEGUN)
+    work = stacked(work, never_begun, *([_effects(batch)] if batch.trial_context.prints_no_work else []))
     return work.take(work["member"] >= 0)
+
+
+def _is_never_begun(batch: Batch, lines: Table) -> Bools:
+    """Whether a line ends what no line began: a completion in a file without any delivery, of a record that nobody had
+    been given before. (Whoever finds its position in a table says that what lies before it is done: another did it.)"""
+    given = batch.of(Kind.DELIVERED).sorted_by("slice", "offset", "time_ns")
+    given = given.take(first_of(given["slice"], given["offset"]))
+    begun = exactly(given["slice"], given["offset"], lines["slice"], lines["offset"])
+    begins = np.zeros(len(batch.trial_context.sources), np.bool_)
+    begins[batch.incarnations["source"]] = batch.incarnations["delivers"]
+    never: Bools = picked(given["time_ns"], begun, NEVER) >= lines["time_ns"]
+    return never & (lines["kind"] == Kind.PROCESSED) & ~begins[lines["source"]]
 
 
 def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:

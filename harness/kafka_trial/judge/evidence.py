@@ -26,7 +26,8 @@ BY_COMMITS = ("false-lag", "work-after-revoke", "head-of-line-blocking")
 
 @dataclass(frozen=True)
 class Seen:
-    """How many rows of each sort of evidence the slices hold, all together; and the members known to commit."""
+    """How many rows of each sort of evidence the slices hold, all together; the members known to commit; and those
+    that say of work nobody else was given when it ended, and never when it began."""
 
     records: int = 0
     delivered: int = 0
@@ -34,6 +35,7 @@ class Seen:
     effects: int = 0
     committed: int = 0
     committing: frozenset[str] = frozenset()
+    never_beginning: frozenset[str] = frozenset()
 
 
 def missing_evidence(invariant: Invariant, trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -181,14 +183,8 @@ def _ownership_epochs(trial_context: TrialContext, seen: Seen) -> NotJudged | No
 
 def _handler_starts(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """Every member that says when a handler ended says when one began, and some handlers ended."""
-    ends_only = {
-        incarnation.member
-        for incarnation in trial_context.incarnations
-        if incarnation.completes and not incarnation.delivers
-    }
-    if ends_only:
-        names = ", ".join(sorted(trial_context.members[member] for member in ends_only))
-        return NotJudged(NotJudgedReason.BEGINNINGS_UNKNOWN, {"names": names})
+    if seen.never_beginning:
+        return NotJudged(NotJudgedReason.BEGINNINGS_UNKNOWN, {"names": ", ".join(sorted(seen.never_beginning))})
     if trial_context.incarnations and not any(incarnation.completes for incarnation in trial_context.incarnations):
         return NotJudged(NotJudgedReason.ENDS_UNKNOWN)
     return None

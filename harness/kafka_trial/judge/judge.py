@@ -284,9 +284,9 @@ def _member_coverage(numbers: Sequence[int], windows: Sequence[int]) -> MemberCo
 def _seen(coverage: Coverage) -> Seen:
     names = ("records", "delivered", "processed", "effects", "committed")
     committing = frozenset(name for name, member in coverage.members.items() if member.committed)
-    return Seen(
-        **{name: sum(getattr(part, name) for part in coverage.partitions) for name in names}, committing=committing
-    )
+    never_beginning = frozenset(name for name, member in coverage.members.items() if member.never_begun)
+    sums = {name: sum(getattr(part, name) for part in coverage.partitions) for name in names}
+    return Seen(**sums, committing=committing, never_beginning=never_beginning)
 
 
 def _series(rows: Sequence[Mapping[str, Any]], trial_context: TrialContext) -> pa.Table:

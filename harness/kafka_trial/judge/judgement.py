@@ -63,7 +63,8 @@ class MemberCoverage:
     """What passed through one member: in all, and inside each fault's window (by the fault's number).
 
     `moved` is what brokers see of a member that says nothing: commits above all before, and fetches that brought
-    records. `inside` holds the same four.
+    records. `never_begun`: completions in a file without a delivery, of records that nobody had been given before.
+    `inside` holds the same five.
     """
 
     delivered: int
@@ -71,6 +72,7 @@ class MemberCoverage:
     committed: int
     moved: int = 0
     inside: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    never_begun: int = 0
 
 
 @dataclass(frozen=True)

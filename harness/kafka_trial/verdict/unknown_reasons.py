@@ -250,5 +250,5 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool, nobody: bool) -> 
 
 
 def _worked(numbers: Sequence[int], *, spoken: bool) -> bool:
-    """Tells whether there is work among delivered, processed, committed, moved: commits alone are none."""
-    return any(numbers[:2]) if spoken else any(numbers[3:])
+    """Tells whether there is work among delivered, processed, committed, moved, never begun: commits alone are none."""
+    return any(numbers[:2]) if spoken else any(numbers[3:4])
