@@ -262,7 +262,8 @@ def test_leaders_go_back_to_where_they_were_at_the_boot(
             cluster.brokers[1].resume()
         assert 1 in {part.leader for part in at_the_boot.partitions}
         wait_until(lambda: _all_know_that_it_only_follows(cluster, 1), within_s=30, what="the broker to catch up")
-        again = admin.restore_leaders(OFFSETS_TOPIC)
+        admin.restore_all_leaders()
+        again = admin.describe(OFFSETS_TOPIC)
         assert [part.leader for part in again.partitions] == [part.leader for part in at_the_boot.partitions]
         assert unmet == []
 

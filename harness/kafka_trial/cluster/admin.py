@@ -379,6 +379,16 @@ class Admin:
         what = f"the preferred replicas of {topic} to lead it"
         return wait_until(restored, within_s=within_s, what=what, every_s=0.2)
 
+    def restore_all_leaders(self, *, within_s: float = 15.0) -> None:
+        """Has the preferred replicas lead every partition of every topic.
+
+        Raises:
+            UnjudgeableError: no broker answers.
+            WaitTimeout: a preferred replica is not in sync in time.
+        """
+        for topic in sorted({name for name, _ in self._all_partitions()}):
+            self.restore_leaders(topic, within_s=within_s)
+
     def _all_partitions(self) -> list[tuple[str, PartitionState]]:
         """Returns every partition of every topic, with the topic's name."""
         answer = self._ask(lambda client: client.describe_topics())

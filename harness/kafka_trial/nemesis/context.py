@@ -113,6 +113,12 @@ class FaultContext:
                 self.admin.restore_leaders(topic)
         return moved
 
+    def restore_leaders(self, *, within_s: float) -> None:
+        """Has the preferred replicas lead every partition, as brokers do by themselves every five minutes
+        (auto.leader.rebalance.enable): until then a broker that came back leads none."""
+        with self._admin_turn:
+            self.admin.restore_all_leaders(within_s=within_s)
+
     def caught_up_within(self, controller: int, *, since_wall_s: float, within_s: float) -> bool:
         """Waits until a controller has caught up with the quorum since an instant; False where that takes too long."""
         try:

@@ -38,6 +38,7 @@ from kafka_trial.upgrade.successors import own_steps
 from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
 PHASE_WITHIN_S = 600.0
+LED_WITHIN_S = 60.0
 TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole trials, of their stages, of our writers
 
 
@@ -124,6 +125,8 @@ class UpgradePlay:
         for step in stage.shared:
             self._play_for_all(step)
             self._writers.use_brokers(self._cluster.observer_bootstrap)
+        if stage.shared:
+            first.context.restore_leaders(within_s=LED_WITHIN_S)  # else nobody would ask a new broker for a record
         if stage.steps:
             self._each(lambda name, one: self._play_own_faults(name, one, stage))
         self._each(self._finish)
