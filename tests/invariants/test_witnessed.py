@@ -372,16 +372,19 @@ def test_overlap_is_not_judged_by_completions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "before", "judges"),
-    [(0, True, True), (1, True, False), (0, False, False)],
-    ids=["given to another", "given to nobody", "given to another afterwards"],
+    ("offset", "before", "stdout", "judges"),
+    [(0, True, "lines", True), (0, True, "buffered", False), (1, True, "lines", False), (0, False, "lines", False)],
+    ids=["given to another", "nobody knows when", "given to nobody", "given to another afterwards"],
 )
-def test_a_completion_of_what_another_was_given_is_no_work_of_its_own(offset: int, before: bool, judges: bool) -> None:
+def test_a_completion_of_what_another_was_given_is_no_work_of_its_own(
+    offset: int, before: bool, stdout: str, judges: bool
+) -> None:
     """Whoever finds a position in a table says that what lies before it is done, and may get no record."""
     work, found = [delivered("m0", 0), processed("m0", 0)], [assigned("m1"), processed("m1", offset)]
-    lines = [assigned("m0"), *([*work, revoked("m0"), *found] if before else [*found, revoked("m1"), *work])]
+    lines = [*work, revoked("m0"), after(1), *found] if before else [*found, revoked("m1"), *work]
     because = "judged" if judges else "it is not known when handlers of m1 began: no delivered line"
-    assert not_judged("overlapping-handlers", lines) == because
+    settings = with_settings(stdout=stdout)
+    assert not_judged("overlapping-handlers", [assigned("m0"), *lines], settings=settings) == because
 
 
 def test_overlap_is_not_judged_by_deliveries() -> None:

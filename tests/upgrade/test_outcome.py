@@ -87,6 +87,9 @@ def test_who_has_no_address_left_is_stranded_by_a_setting(tmp_path: Path) -> Non
         folder = folder_of(tmp_path / place, *also, *still, stage_ends=(3,))
         told = StageVerdicts("orders").outcome("replaced", folder, FAILED, [], stranded)
         assert (told.outcome, told.accused) == (NO_GO, accused)
+        lost = [Loss("cluster", "a commit is gone")]  # explains what is broken, not that no address is left
+        beside = StageVerdicts("orders").outcome("replaced", folder, FAILED, lost, stranded)
+        assert (beside.outcome, beside.accused) == ((NOT_KNOWN, "cluster") if also else (NO_GO, "setting"))
     folder = folder_of(tmp_path / "sound", stage_ends=(3,))
     assert StageVerdicts("orders").outcome("replaced", folder, PASSED, [], stranded).outcome == GO
 

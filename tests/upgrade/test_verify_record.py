@@ -26,10 +26,9 @@ from upgrade_records import ALL_GO, ORDERS
 
 pytestmark = pytest.mark.spark
 
-SINS = ("stays-paused", "skips-batch-on-rebalance")
+SINS = ("stays-paused", "skips-batch-on-rebalance", "commits-last-offset")
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
-STOOD_STILL, LOST_RECORDS = (CHECKOUT / "fixtures" / "histories" / "zoo" / f"{sin}{SUFFIX}" for sin in SINS)
-FAULTY = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
+STOOD_STILL, LOST_RECORDS, FAULTY = (CHECKOUT / "fixtures" / "histories" / "zoo" / f"{sin}{SUFFIX}" for sin in SINS)
 RUN = "stages/before/orders"
 
 

@@ -108,7 +108,7 @@ def _is_never_begun(batch: Batch, lines: Table) -> Bools:
     begun = exactly(given["slice"], given["offset"], lines["slice"], lines["offset"])
     begins = np.zeros(len(batch.trial_context.sources), np.bool_)
     begins[batch.incarnations["source"]] = batch.incarnations["delivers"]
-    never: Bools = picked(given["time_ns"], begun, NEVER) >= lines["time_ns"]
+    never: Bools = picked(given["time_ns"], begun, NEVER) >= batch.written_ns(lines["source"], lines["time_ns"])
     return never & (lines["kind"] == Kind.PROCESSED) & ~begins[lines["source"]]
 
 
