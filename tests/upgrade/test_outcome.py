@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from kafka_trial.claim import Claim
+from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.upgrade.cluster_state import Loss
 from kafka_trial.upgrade.outcome import (
@@ -105,6 +106,19 @@ def test_what_breaks_after_the_cluster_has_lost_something_is_nobodys(accused: st
     assert "record 1 was left out" in told.reason
     sound = folder_of(tmp_path / "sound", stage_ends=(3,))
     assert outcome_of(StageVerdicts("orders"), "rolled", sound, PASSED, losses).outcome == GO
+
+
+def test_a_stage_that_changed_a_broker_from_which_nobody_read_is_unknown(tmp_path: Path) -> None:
+    """Nothing is broken, and nothing shows that the consumer can read from it; the next stage has none of that."""
+    verdicts = StageVerdicts("orders")
+    for ends, outcome in (((3,), NOT_KNOWN), ((3, 6), GO)):
+        folder = folder_of(tmp_path / str(len(ends)), stage_ends=ends)
+        details = {"brokers": [{"broker": 1, "version": "4.3.1"}]}
+        with Recorder(folder.history, "nemesis") as nemesis:
+            nemesis.record("evidence", time_ns=2 * 10**9, fault_no=0, fault="version-roll", details=details)
+        told = outcome_of(verdicts, "mixed-1", folder, PASSED)
+        assert (told.outcome, told.accused) == (outcome, "")
+        assert ("from b1 (4.3.1 now)" in told.reason) is (outcome == NOT_KNOWN)
 
 
 def test_what_is_left_at_the_end_of_a_drain_is_of_its_stage(tmp_path: Path) -> None:

@@ -13,19 +13,19 @@ A member whose process has ended is the judge's to tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kafka_trial.compatibility.clients import api_named
 from kafka_trial.compatibility.tables import apis, versions
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.refused_requests import UNSUPPORTED, Refused, refusal_in_words, refused_requests
+from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 
 KINDS: Final = ("started", "exited", "request", "api_version", "request_refused")
 READ: Final = tuple(f'"kind":"{kind}"'.encode() for kind in KINDS)
-ROLL, REPLACE = "version-roll", "broker-replace"
 NAMED_MAX: Final = 3  # members of which more than the name is told
 NS_PER_S: Final = 1e9
 
@@ -38,19 +38,10 @@ class _Seen:
     since: set[str] = field(default_factory=set)
 
 
-@dataclass
-class _Brokers:
-    """What became of the brokers: the version of each by its name, which are gone, and when all that was done."""
-
-    versions: dict[str, str] = field(default_factory=dict)
-    gone: set[int] = field(default_factory=set)
-    changed_ns: int = 0
-
-
 def cut_off(history: Path, *, begins_ns: float) -> list[str]:
     """Returns a sentence for each member that was cut off in the stage that begins at an instant (monotonic clock)."""
-    brokers = _brokers(history)
-    since_ns = int(max(begins_ns, brokers.changed_ns, 0))
+    brokers = broker_changes(history)
+    since_ns = int(max(begins_ns, brokers.last_ns))
     events = list(_events(history))
     members = {event.member: event for event in events if event.kind == "started" and event.member}
     ended = {(event.member, event.incarnation) for event in events if event.kind == "exited"}
@@ -74,7 +65,7 @@ def cut_off_in_words(history: Path, *, begins_ns: float) -> str:
 
 
 def _of_member(
-    started: Event, seen: _Seen, refused: Sequence[Refused], brokers: _Brokers, since_ns: int
+    started: Event, seen: _Seen, refused: Sequence[Refused], brokers: BrokerChanges, since_ns: int
 ) -> Iterator[str]:
     never = [one for one in refused if one.api and one.reason == UNSUPPORTED and one.api not in seen.since]
     if never:
@@ -89,7 +80,7 @@ def _of_member(
         yield f"sent no request to these brokers, its last one came {quiet_s:.1f} s before they were as they are{why}"
 
 
-def _fit(never: Sequence[Refused], brokers: _Brokers) -> str:
+def _fit(never: Sequence[Refused], brokers: BrokerChanges) -> str:
     """Returns whether versions that brokers refused are too old or too new for them; where the tables do not say, that
     they do not fit."""
     words = {_word(one, brokers.versions.get(broker, "")) for one in never for broker in one.brokers}
@@ -121,34 +112,6 @@ def _lanes(events: Sequence[Event], since_ns: int) -> dict[object, _Seen]:
             else:
                 seen.before_ns = max(event.time_ns, seen.before_ns or event.time_ns)
     return lanes
-
-
-def _brokers(history: Path) -> _Brokers:
-    """Returns what became of the brokers by the evidence of rolls and replacements."""
-    found = _Brokers()
-    for raw in _lines(history / "nemesis.jsonl"):
-        if b'"kind":"evidence"' not in raw:
-            continue
-        event = from_line(raw)
-        if event.details.get("fault") in (ROLL, REPLACE):
-            found.changed_ns = max(found.changed_ns, event.time_ns)
-            for turn in _turns(event):
-                _note(turn, found)
-    return found
-
-
-def _note(turn: Mapping[str, Any], found: _Brokers) -> None:
-    broker = turn.get("by", turn.get("broker"))
-    if "by" in turn and isinstance(turn.get("broker"), int):
-        found.gone.add(turn["broker"])
-    if isinstance(turn.get("version"), str):
-        found.versions[f"b{broker}"] = turn["version"]
-
-
-def _turns(event: Event) -> Iterator[Mapping[str, Any]]:
-    details = event.details.get("details")
-    turns = details.get("brokers") if isinstance(details, Mapping) else None
-    yield from (turn for turn in turns or () if isinstance(turn, Mapping))
 
 
 def _events(history: Path) -> Iterator[Event]:

@@ -25,6 +25,7 @@ from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.consumer_files import folder_digest
 from kafka_trial.trial.provenance import git_state
 from kafka_trial.upgrade.availability import Availability, availability
+from kafka_trial.upgrade.broker_changes import REPLACE, ROLL
 from kafka_trial.upgrade.clients import changes_of, clients_of
 from kafka_trial.upgrade.cluster_state import SETTING, ClusterState
 from kafka_trial.upgrade.outcome import CONSUMER, NO_GO, StageOutcome
@@ -40,9 +41,7 @@ from kafka_trial.upgrade.record import (
     UpgradeRecord,
 )
 from kafka_trial.upgrade.rehearsal import Rehearsal
-from kafka_trial.upgrade.replaced import REPLACE
 from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
-from kafka_trial.upgrade.stages import ROLL
 
 NS_PER_S = 1e9
 

@@ -4,7 +4,7 @@ accused.
 A stage is judged by the history up to its snapshot. It answers for what was proven in it alone: a violation whose last
 proof is of an earlier stage stood there. What the cluster lost is no consumer's: the stage is a no-go for the cluster,
 and from then on no consumer is accused, because what it breaks may follow from that. A stage that is missing is
-unknown, never a go.
+unknown, never a go; and so is one that changed a broker from which no member got a record.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
 from kafka_trial.upgrade.cut_off import cut_off_in_words
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
+from kafka_trial.upgrade.untried import untried_in_words
 from kafka_trial.verdict.decide import Verdict
 
 GO, NO_GO, NOT_KNOWN = "go", "no-go", "unknown"
@@ -81,7 +82,8 @@ class StageVerdicts:
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
         if not (said or reasons):
-            return StageOutcome(stage, self._consumer, GO)
+            untried = untried_in_words(folder.history, begins_ns=begins_ns)
+            return StageOutcome(stage, self._consumer, NOT_KNOWN if untried else GO, reason=untried)
         cause = cut_off_in_words(folder.history, begins_ns=begins_ns)
         if said and verdict.exit == FAIL and stranded and {anomaly for anomaly, _ in said} <= _of_standing_still():
             return StageOutcome(stage, self._consumer, NO_GO, stranded[0].accused, stranded[0].sentence)

@@ -14,13 +14,13 @@ from typing import Final
 from kafka_trial.nemesis import sampling
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.scenario import Step
+from kafka_trial.upgrade.broker_changes import REPLACE
 from kafka_trial.upgrade.cluster_state import SETTING, Loss
 from kafka_trial.upgrade.stages import KILLED, KILLED_LATER, STALLED, Stage, finalised, named, roll
 
 BROKERS: Final = 3
 CONTROLLERS: Final = 3
 FURTHER: Final = 3 * BROKERS  # there, back, and there again
-REPLACE: Final = "broker-replace"
 
 
 def stages_replaced(before: str, after: str, *, controllers: Sequence[int], controller: int) -> Iterator[Stage]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from kafka_trial.cluster.cluster import node_name
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.scenario import STABLE, Step
+from kafka_trial.upgrade.broker_changes import ROLL
 
 BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
 OUTAGE_S = 3.0  # less than a session of 6 s without a heartbeat: one that may have cost it is waited for by all
-ROLL = "version-roll"
 
 
 @dataclass(frozen=True)

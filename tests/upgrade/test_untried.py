@@ -1,0 +1,83 @@
+"""Brokers that a stage changed, and nobody read from since: from literal histories of a stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.upgrade.untried import untried_brokers, untried_in_words
+
+S = 1_000_000_000
+Told = tuple[str, float, dict[str, Any]]
+
+
+def history(folder: Path, *changes: Told, **logs: tuple[Told, ...]) -> Path:
+    """Writes the changes of brokers, the requests that each broker saw, and a member m0 on lane 7."""
+    start = {"member": "m0", "incarnation": 0, "pid": 1, "lane": 7}
+    for source, events in [
+        ("nemesis", changes),
+        ("consumer-m0-0", (("started", 1, start),)),
+        *((f"requests-{name}", events) for name, events in logs.items()),
+    ]:
+        with Recorder(folder, source) as recorder:
+            for kind, at_s, fields in events:
+                recorder.record(kind, time_ns=int(at_s * S), **fields)
+    return folder
+
+
+def rolled(at_s: float, *nodes: int, version: str = "4.3.1") -> Told:
+    turns = [{"broker": node, "version": version} for node in nodes]
+    return "evidence", at_s, {"fault_no": 0, "fault": "version-roll", "bit": True, "details": {"brokers": turns}}
+
+
+def replaced(at_s: float, old: int, new: int) -> Told:
+    turns = [{"broker": old, "by": new, "version": "4.3.1"}]
+    return "evidence", at_s, {"fault_no": 0, "fault": "broker-replace", "bit": True, "details": {"brokers": turns}}
+
+
+def got(at_s: float, *, size_bytes: int = 100, lane: int = 7, api: str = "FETCH") -> Told:
+    entries = [{"topic": "orders", "partition": 0, "offset": 5, "size_bytes": size_bytes, "error": 0}]
+    return "request", at_s, {"api": api, "lane": lane, "entries": entries}
+
+
+@pytest.mark.parametrize(
+    ("b0", "untried"),
+    [
+        ((got(45),), []),
+        ((), ["b0"]),
+        ((got(39),), ["b0"]),  # before it was as it is
+        ((got(45, size_bytes=0),), ["b0"]),  # it was asked, and gave nothing
+        ((got(45, lane=8),), ["b0"]),  # to the observer, or to another group's member
+        ((got(45, api="OFFSET_COMMIT"),), ["b0"]),
+    ],
+)
+def test_a_broker_is_tried_by_who_got_a_record_of_it_since(
+    tmp_path: Path, b0: tuple[Told, ...], untried: list[str]
+) -> None:
+    """The other brokers gave records all the time; who is as it was need not."""
+    place = history(tmp_path, rolled(40, 0), b0=b0, b1=(got(45),))
+    assert untried_brokers(place, begins_ns=30 * S) == untried
+
+
+def test_what_an_earlier_stage_changed_is_its_own(tmp_path: Path) -> None:
+    """Each stage answers for its brokers; the last change counts where there are two."""
+    place = history(tmp_path, rolled(20, 1), rolled(40, 0), rolled(50, 0), b0=(got(45),))
+    assert untried_brokers(place, begins_ns=30 * S) == ["b0"]
+    assert untried_brokers(place, begins_ns=60 * S) == []
+
+
+def test_nobody_reads_from_controllers_nor_from_who_is_gone(tmp_path: Path) -> None:
+    """A broker that was replaced need give nothing, the one in its place must."""
+    place = history(tmp_path, rolled(35, 0), replaced(40, 0, 3), rolled(45, 1000))
+    assert untried_brokers(place, begins_ns=30 * S) == ["b3"]
+
+
+def test_it_is_said_which_and_of_which_version(tmp_path: Path) -> None:
+    """What a reader of the page needs to know."""
+    place = history(tmp_path, rolled(40, 0, 1), b1=(got(45),))
+    said = "no member was seen to get a record from b0 (4.3.1 now): the stage does not show that it can"
+    assert untried_in_words(place, begins_ns=30 * S) == said
+    assert untried_in_words(place, begins_ns=41 * S) == ""
