@@ -34,6 +34,7 @@ BY_NAME = {one.name: one for one in KNOWN}
 SARAMA = BY_NAME[f"{NO_LONGER_SERVED}, sarama"]
 STATIC = BY_NAME["a static member replaced across protocols"]
 ADDRESSES = BY_NAME["every first address of a client is gone"]
+FENCED = BY_NAME["commits of a member epoch that has passed are fenced before 4.3"]
 STUCK = "stuck-partition: partition 0 stood still for 40 s"
 DIGEST = "m1-j1-f1"
 
@@ -82,6 +83,15 @@ def test_a_difference_is_found_in_its_stage_alone() -> None:
 def test_what_is_not_found_is_told(outcomes: list[tuple[str, str, str, str, str]], said: str) -> None:
     """An accusation by luck finds nothing."""
     assert said_instead(SARAMA, record_of(*outcomes)) == said
+
+
+def test_what_the_new_version_mends_must_be_a_go_there() -> None:
+    """In the stages between it may be either; what lasts to the end is another difference."""
+    skipped = "skipped: record 5 was left out"
+    begun = [("before", FENCED.subject, "no-go", "consumer", skipped)]
+    assert said_instead(FENCED, record_of(*begun, ("mixed-1", FENCED.subject, "no-go", "consumer", skipped))) == ""
+    lasting = record_of(*begun, ("finalised", FENCED.subject, "no-go", "consumer", skipped))
+    assert said_instead(FENCED, lasting) == f"finalised: no-go, accused: consumer; {skipped}"
 
 
 def test_a_refusal_is_found_by_its_issue() -> None:

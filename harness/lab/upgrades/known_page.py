@@ -32,7 +32,8 @@ def known_lines(rows: Sequence[KnownRow]) -> Iterator[str]:
 
 def _line(one: Difference, rows: Sequence[KnownRow]) -> str:
     said = [row.found[one.name] for row in rows if one.name in row.found]
-    expected = f"{one.stage}, accused: {one.accused}" if one.stage else "the path is refused"
+    mended = f"; {one.mended} is a go" if one.mended else ""
+    expected = f"{one.stage}, accused: {one.accused}{mended}" if one.stage else "the path is refused"
     path = f"{one.path.before} to {one.path.after}, {one.path.shape}"
     found = f"{sum(not words for words in said)} of {len(said)} (planned {TIMES})"
     return f"| {one.name} | {one.source} | {path} | {expected} | {found} |"
