@@ -2,7 +2,8 @@
 
 Each consumer has a topic, a group, a load and a run folder of its own. What is done to the brokers is played once, and
 stands in the history of each; faults of members and of their network are each group's own. A stage ends with the load
-held, every group drained, and every witness read to the end; then the same members go on.
+held, every group drained, and every witness read to the end; then the same members go on. While it is judged nothing
+is sent: judges, brokers and members share one processor.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ class UpgradePlay:
         for environment in self._environments.values():
             environment.stage = stage.name
             environment.phase("faults", stage.summary)
+            environment.producer.resume()  # held since the last stage ended: judging it, too, wants processor
         if stage.finalises:
             self._state = self._cluster_state()
             finalise_features(parse_release(stage.version), self._state.features, self._play_for_all, self._writers)
@@ -137,7 +139,6 @@ class UpgradePlay:
         for name, one in self._environments.items():
             folders[name] = create_run_folder(self._out / STAGES / stage.name / name, stage.name, name)
             write_stage(one.folder, ends[name], folders[name])
-            one.producer.resume()
         lost = [] if compacted is None else [*compacted.losses(self._positions())]  # they say more, so come first
         lost += losses(before, self._state)
         for name, one in self._environments.items():
