@@ -40,6 +40,21 @@ def test_where_records_are_taken_back_there_is_what_was_acknowledged(tmp_path: P
     assert (progress.records(ENDS), progress.lag(progress.ends(ENDS))) == (1, 0)
 
 
+def test_commits_on_an_intermediate_topic_are_movements(tmp_path: Path) -> None:
+    """The judge counts its partitions with the others; a topic that the group commits on and nobody reads is none."""
+    folder = create_run_folder(tmp_path / "run", "test", "test")
+    with Recorder(folder.history, "offsets") as offsets:
+        for at_s, topic, committed_offset in ((1, "t", 1), (2, "t-retry", 1), (3, "t", 2), (9, "t-retry", 2)):
+            about = {"topic": topic, "partition": 0, "committed_offset": committed_offset}
+            offsets.record("committed", time_ns=at_s * 10**9, **about)
+    progress = Progress(folder, "t", "g").update()
+    assert progress.moves.movements.longest_gap_s == 2
+    with Recorder(folder.history, "through") as through:
+        through.record("through", topic="t-retry")
+    assert progress.update().moves.movements.longest_gap_s == 7
+    assert progress.moves.progressed_ns == 9 * 10**9
+
+
 def test_who_handles_what_was_taken_back_has_not_handled_the_rest(tmp_path: Path) -> None:
     """By its lines, and by its effects."""
     done = [("processed", HERE | {"offset": offset}) for offset in (1, 2)]

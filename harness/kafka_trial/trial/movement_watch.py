@@ -15,25 +15,28 @@ from kafka_trial.history.event import Event
 from kafka_trial.invariants.group_timeouts import TIMES_FURTHER, Movements
 
 Place = tuple[int, int]  # partition, offset
+Slice = tuple[str, int]  # topic, partition
 SECOND_NS = 1_000_000_000
 READ_LATE_NS_MAX = 60 * SECOND_NS  # whoever reads a log is not further behind; what seems to be is of another clock
 
 
 @dataclass
 class MovementWatch:
-    """What moved on the partitions of one topic."""
+    """What moved on the partitions of one topic, and, by commits, of those that its records are handed on through."""
 
     topic: str
     progressed_ns: int = 0  # when any of them got further last
     _gap_ns: int | None = None
-    _moved_ns: dict[int, int] = field(default_factory=dict)
-    _peaks: dict[int, int] = field(default_factory=dict)
+    _moved_ns: dict[Slice, int] = field(default_factory=dict)
+    _peaks: dict[Slice, int] = field(default_factory=dict)
+    _intermediate: set[str] = field(default_factory=set)
+    _commits: list[tuple[Slice, int, int]] = field(default_factory=list)  # offset, when
     _epochs: Counter[tuple[str, int]] = field(default_factory=Counter)
     _given: Counter[tuple[str, int, Place]] = field(default_factory=Counter)
     _times: Counter[tuple[str, Place]] = field(default_factory=Counter)
     _in_hand: dict[Place, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     _unplaced: list[Event] = field(default_factory=list)
-    _new: list[tuple[int, int]] = field(default_factory=list)  # time, partition
+    _new: list[tuple[int, Slice]] = field(default_factory=list)  # when
 
     def take(self, event: Event) -> None:
         """Takes one event into account; `settle` is called after the last of those that were read together."""
@@ -41,11 +44,14 @@ class MovementWatch:
             self._unplaced.append(event)
         elif event.kind in ("assigned", "revoked", "lost", "stopped", "exited"):
             self._take_callback(event)
-        elif event.topic == self.topic and event.partition is not None:
-            if event.kind == "committed" and event.committed_offset is not None:
-                self._take_commit(event.partition, event.committed_offset, written_ns(event))
-            elif event.kind in ("delivered", "processed") and event.offset is not None:
-                self._take_work(event, (event.partition, event.offset))
+        elif event.kind == "through":
+            self._intermediate.add(str(event.topic))
+        elif event.topic is None or event.partition is None:
+            return
+        elif event.kind == "committed" and event.committed_offset is not None:
+            self._commits.append(((event.topic, event.partition), event.committed_offset, written_ns(event)))
+        elif event.kind in ("delivered", "processed") and event.topic == self.topic and event.offset is not None:
+            self._take_work(event, (event.partition, event.offset))
 
     def settle(self, places: Mapping[str, Place]) -> None:
         """Counts what was read since the last time, in its order; `places` are those of the ids that effects bear."""
@@ -55,10 +61,16 @@ class MovementWatch:
                 self._take_effect(event, place)
             else:
                 self._unplaced.append(event)  # its send was not read yet, or it is of no record
-        for time_ns, partition in sorted(self._new):
-            before_ns = self._moved_ns.get(partition, time_ns)
+        commits, self._commits = self._commits, []
+        for where, committed_offset, time_ns in commits:
+            if where[0] == self.topic or where[0] in self._intermediate:
+                self._take_commit(where, committed_offset, time_ns)
+            else:
+                self._commits.append((where, committed_offset, time_ns))  # no record of that topic was read yet
+        for time_ns, where in sorted(self._new):
+            before_ns = self._moved_ns.get(where, time_ns)
             self._gap_ns = max(self._gap_ns or 0, time_ns - before_ns)
-            self._moved_ns[partition] = max(before_ns, time_ns)
+            self._moved_ns[where] = max(before_ns, time_ns)
         self._new.clear()
 
     @property
@@ -82,10 +94,10 @@ class MovementWatch:
             if event.kind in ("stopped", "exited") or place[0] in named:
                 held.pop(event.source, None)
 
-    def _take_commit(self, partition: int, committed_offset: int, time_ns: int) -> None:
-        if committed_offset > self._peaks.get(partition, -1):
-            self._peaks[partition] = committed_offset
-            self._move(partition, time_ns)
+    def _take_commit(self, where: Slice, committed_offset: int, time_ns: int) -> None:
+        if committed_offset > self._peaks.get(where, -1):
+            self._peaks[where] = committed_offset
+            self._new.append((time_ns, where))
             self.progressed_ns = max(self.progressed_ns, time_ns)
 
     def _take_work(self, event: Event, place: Place) -> None:
@@ -124,7 +136,7 @@ class MovementWatch:
             self.progressed_ns = max(self.progressed_ns, time_ns)
 
     def _move(self, partition: int, time_ns: int) -> None:
-        self._new.append((time_ns, partition))
+        self._new.append((time_ns, (self.topic, partition)))
 
 
 def written_ns(event: Event) -> int:
