@@ -89,7 +89,12 @@ def test_what_the_new_version_mends_must_be_a_go_there() -> None:
     """In the stages between it may be either; what lasts to the end is another difference."""
     skipped = "skipped: record 5 was left out"
     begun = [("before", FENCED.subject, "no-go", "consumer", skipped)]
-    assert said_instead(FENCED, record_of(*begun, ("mixed-1", FENCED.subject, "no-go", "consumer", skipped))) == ""
+    between, mended = (
+        ("mixed-1", FENCED.subject, "no-go", "consumer", skipped),
+        ("finalised", FENCED.subject, "go", "", ""),
+    )
+    assert said_instead(FENCED, record_of(*begun, between, mended)) == ""
+    assert said_instead(FENCED, record_of(*begun, between)) == "finalised: no outcome"
     lasting = record_of(*begun, ("finalised", FENCED.subject, "no-go", "consumer", skipped))
     assert said_instead(FENCED, lasting) == f"finalised: no-go, accused: consumer; {skipped}"
 

@@ -38,7 +38,7 @@ def folder_of(place: Path, *anomalies: dict[str, Any], stage_ends: tuple[int, ..
     (folder.history / "m0.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in events))
     reads = [{"source": "observer", "seq": 0, "time_ns": stage_ends[-1] * 10**9 - 1, "kind": "record"}]
     (folder.history / "observer.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in reads))
-    end = {"source": "run", "seq": 0, "time_ns": stage_ends[-1] * 10**9, "kind": "end"}
+    end = {"schema": 1, "source": "run", "seq": 0, "time_ns": stage_ends[-1] * 10**9, "kind": "end"}
     (folder.history / "run.jsonl").write_bytes(orjson.dumps(end) + b"\n")
     (folder.path / "anomalies.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in anomalies))
     return folder

@@ -8,21 +8,25 @@ from typing import Any
 import pytest
 
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.upgrade.untried import untried_brokers, untried_in_words
 
 S = 1_000_000_000
+WALL_S = 1_800_000_000  # at second 1 of the monotonic clock
 Told = tuple[str, float, dict[str, Any]]
 
 
-def history(folder: Path, *changes: Told, **logs: tuple[Told, ...]) -> Path:
+def history(place: Path, *changes: Told, **logs: tuple[Told, ...]) -> RunFolder:
     """Writes the changes of brokers, the requests that each broker saw, and a member m0 on lane 7."""
+    folder = create_run_folder(place / "run", "stage", "orders")
     start = {"member": "m0", "incarnation": 0, "pid": 1, "lane": 7}
     for source, events in [
         ("nemesis", changes),
+        ("run", (("clock", 1, {"wall_ns": WALL_S * S}),)),
         ("consumer-m0-0", (("started", 1, start),)),
         *((f"requests-{name}", events) for name, events in logs.items()),
     ]:
-        with Recorder(folder, source) as recorder:
+        with Recorder(folder.history, source) as recorder:
             for kind, at_s, fields in events:
                 recorder.record(kind, time_ns=int(at_s * S), **fields)
     return folder
@@ -43,12 +47,20 @@ def got(at_s: float, *, size_bytes: int = 100, lane: int = 7, api: str = "FETCH"
     return "request", at_s, {"api": api, "lane": lane, "entries": entries}
 
 
+def read_late(told: Told, *, answered_s: float) -> Told:
+    """Returns a request that the broker wrote down earlier than its witness read it."""
+    kind, at_s, fields = told
+    return kind, at_s, fields | {"source_wall_ns": int((WALL_S - 1 + answered_s) * S)}
+
+
 @pytest.mark.parametrize(
     ("b0", "untried"),
     [
         ((got(45),), []),
         ((), ["b0"]),
         ((got(39),), ["b0"]),  # before it was as it is
+        ((read_late(got(45), answered_s=39),), ["b0"]),
+        ((read_late(got(45), answered_s=41),), []),
         ((got(45, size_bytes=0),), ["b0"]),  # it was asked, and gave nothing
         ((got(45, lane=8),), ["b0"]),  # to the observer, or to another group's member
         ((got(45, api="OFFSET_COMMIT"),), ["b0"]),

@@ -22,7 +22,7 @@ READ_LATE_NS_MAX = 60 * SECOND_NS  # whoever reads a log is not further behind; 
 
 @dataclass
 class MovementWatch:
-    """What moved on the partitions of one topic, and, by commits, of those that its records are handed on through."""
+    """What moved on the partitions of one topic, and, by commits alone, on those of its intermediate topics."""
 
     topic: str
     progressed_ns: int = 0  # when any of them got further last
@@ -30,13 +30,13 @@ class MovementWatch:
     _moved_ns: dict[Slice, int] = field(default_factory=dict)
     _peaks: dict[Slice, int] = field(default_factory=dict)
     _intermediate: set[str] = field(default_factory=set)
-    _commits: list[tuple[Slice, int, int]] = field(default_factory=list)  # offset, when
+    _commits: list[tuple[Slice, int, int]] = field(default_factory=list)  # where, the offset, when
     _epochs: Counter[tuple[str, int]] = field(default_factory=Counter)
     _given: Counter[tuple[str, int, Place]] = field(default_factory=Counter)
     _times: Counter[tuple[str, Place]] = field(default_factory=Counter)
     _in_hand: dict[Place, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     _unplaced: list[Event] = field(default_factory=list)
-    _new: list[tuple[int, Slice]] = field(default_factory=list)  # when
+    _new: list[tuple[int, Slice]] = field(default_factory=list)  # when, where
 
     def take(self, event: Event) -> None:
         """Takes one event into account; `settle` is called after the last of those that were read together."""

@@ -16,13 +16,12 @@ REPLACE: Final = "broker-replace"
 
 @dataclass
 class BrokerChanges:
-    """The version of each changed node by its name, when its last change was done (monotonic clock), and when the last
-    of all was (0: there was none); which brokers are gone."""
+    """What became of the nodes, by their ids; times by the monotonic clock."""
 
-    versions: dict[str, str] = field(default_factory=dict)
-    changed_ns: dict[str, int] = field(default_factory=dict)
-    last_ns: int = 0
-    gone: set[int] = field(default_factory=set)
+    versions: dict[str, str] = field(default_factory=dict)  # by name: the version of a node since its last change
+    changed_ns: dict[int, int] = field(default_factory=dict)  # when the fault that changed a node last was at its end
+    last_ns: int = 0  # when the last of these faults was; 0: there was none
+    gone: set[int] = field(default_factory=set)  # brokers that others took the place of
 
 
 def broker_changes(history: Path) -> BrokerChanges:
@@ -44,16 +43,17 @@ def broker_changes(history: Path) -> BrokerChanges:
 
 
 def _note(turn: Mapping[str, Any], done_ns: int, found: BrokerChanges) -> None:
-    broker = turn.get("by", turn.get("broker"))
+    broker = turn.get("by", turn.get("broker"))  # `by`: the broker that took the place of `broker`
     if "by" in turn and isinstance(turn.get("broker"), int):
         found.gone.add(turn["broker"])
     if isinstance(broker, int):
-        found.changed_ns[node_name(broker)] = done_ns
+        found.changed_ns[broker] = done_ns
         if isinstance(turn.get("version"), str):
             found.versions[node_name(broker)] = turn["version"]
 
 
 def _turns(event: Event) -> Iterator[Mapping[str, Any]]:
+    """Yields what the evidence of a fault says of each node, in the order in which they were changed."""
     details = event.details.get("details")
     turns = details.get("brokers") if isinstance(details, Mapping) else None
     yield from (turn for turn in turns or () if isinstance(turn, Mapping))

@@ -82,7 +82,7 @@ class StageVerdicts:
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
         if not (said or reasons):
-            untried = untried_in_words(folder.history, begins_ns=begins_ns)
+            untried = untried_in_words(folder, begins_ns=begins_ns)
             return StageOutcome(stage, self._consumer, NOT_KNOWN if untried else GO, reason=untried)
         cause = cut_off_in_words(folder.history, begins_ns=begins_ns)
         if said and verdict.exit == FAIL and stranded and {anomaly for anomaly, _ in said} <= _of_standing_still():

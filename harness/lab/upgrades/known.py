@@ -38,7 +38,8 @@ CONTROLS: Final = {  # subject → as the option has it
 
 @dataclass(frozen=True)
 class Path:
-    """A path that is played for known differences, with the subject of the consumer that none of them concerns."""
+    """A path that is played for known differences; `control`: the subject of a consumer that must be a go throughout,
+    for none of them concerns it; "" where the path is refused."""
 
     before: str
     after: str
@@ -56,8 +57,8 @@ REFUSED: Final = Path("3.9.2", "4.0.1", control="")
 @dataclass(frozen=True)
 class Difference:
     """A known difference: the consumer that meets it (`--consumer`) and its name in the record; the first stage that is
-    no go, whose fault it is, and what its reason begins with, one of them. `mended`: a stage that must be a go again,
-    because the new version takes the difference away.
+    no-go, whose fault it is, and `words`: its reason begins with one of these. `mended`: a stage that must be a go
+    again, because the new version takes the difference away.
 
     Without a `stage` the path itself is refused, with these words.
     """
@@ -200,8 +201,10 @@ def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
     right = (said["stage"], said["outcome"], said["accused"]) == (one.stage, NO_GO, one.accused)
     if not (right and said["reason"].startswith(one.words)):
         return _in_words(said)
-    lasting = (again for again in _not_go(one.subject, record) if again["stage"] == one.mended)
-    return next(map(_in_words, lasting), "")
+    at_last = [told for told in record["outcomes"] if (told["subject"], told["stage"]) == (one.subject, one.mended)]
+    if not one.mended or [told["outcome"] for told in at_last] == [GO]:
+        return ""
+    return next(map(_in_words, at_last), f"{one.mended}: no outcome")
 
 
 def said_of_control(path: Path, record: Mapping[str, Any]) -> str:
