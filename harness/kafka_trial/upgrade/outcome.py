@@ -23,7 +23,7 @@ from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
 from kafka_trial.upgrade.cut_off import cut_off_in_words
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
-from kafka_trial.upgrade.untried import untried_in_words
+from kafka_trial.upgrade.unfetched_brokers import unfetched_in_words
 from kafka_trial.verdict.decide import Verdict
 
 GO, NO_GO, NOT_KNOWN = "go", "no-go", "unknown"
@@ -82,8 +82,8 @@ class StageVerdicts:
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
         if not (said or reasons):
-            untried = untried_in_words(folder, begins_ns=begins_ns)
-            return StageOutcome(stage, self._consumer, NOT_KNOWN if untried else GO, reason=untried)
+            unfetched = unfetched_in_words(folder, begins_ns=begins_ns)
+            return StageOutcome(stage, self._consumer, NOT_KNOWN if unfetched else GO, reason=unfetched)
         cause = cut_off_in_words(folder.history, begins_ns=begins_ns)
         if said and verdict.exit == FAIL and stranded and {anomaly for anomaly, _ in said} <= _of_standing_still():
             return StageOutcome(stage, self._consumer, NO_GO, stranded[0].accused, stranded[0].sentence)

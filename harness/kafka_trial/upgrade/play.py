@@ -2,8 +2,8 @@
 
 Each consumer has a topic, a group, a load and a run folder of its own. What is done to the brokers is played once, and
 stands in the history of each; faults of members and of their network are each group's own. A stage ends with the load
-held, every group drained, and every witness read to the end; then the same members go on. While it is judged nothing
-is sent: judges, brokers and members share one processor.
+held, every group drained, and every witness read to the end; then the same members go on. While it is judged no load
+is sent, for judges, brokers and members share one processor; our own writers go on.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.upgrade.untried import untried_brokers, untried_in_words
+from kafka_trial.upgrade.unfetched_brokers import unfetched_brokers, unfetched_in_words
 
 S = 1_000_000_000
 WALL_S = 1_800_000_000  # at second 1 of the monotonic clock
@@ -54,7 +54,7 @@ def read_late(told: Told, *, answered_s: float) -> Told:
 
 
 @pytest.mark.parametrize(
-    ("b0", "untried"),
+    ("b0", "unfetched"),
     [
         ((got(45),), []),
         ((), ["b0"]),
@@ -67,29 +67,29 @@ def read_late(told: Told, *, answered_s: float) -> Told:
     ],
 )
 def test_a_broker_is_tried_by_who_got_a_record_of_it_since(
-    tmp_path: Path, b0: tuple[Told, ...], untried: list[str]
+    tmp_path: Path, b0: tuple[Told, ...], unfetched: list[str]
 ) -> None:
     """The other brokers gave records all the time; who is as it was need not."""
     place = history(tmp_path, rolled(40, 0), b0=b0, b1=(got(45),))
-    assert untried_brokers(place, begins_ns=30 * S) == untried
+    assert unfetched_brokers(place, begins_ns=30 * S) == unfetched
 
 
 def test_what_an_earlier_stage_changed_is_its_own(tmp_path: Path) -> None:
     """Each stage answers for its brokers; the last change counts where there are two."""
     place = history(tmp_path, rolled(20, 1), rolled(40, 0), rolled(50, 0), b0=(got(45),))
-    assert untried_brokers(place, begins_ns=30 * S) == ["b0"]
-    assert untried_brokers(place, begins_ns=60 * S) == []
+    assert unfetched_brokers(place, begins_ns=30 * S) == ["b0"]
+    assert unfetched_brokers(place, begins_ns=60 * S) == []
 
 
 def test_nobody_reads_from_controllers_nor_from_who_is_gone(tmp_path: Path) -> None:
     """A broker that was replaced need give nothing, the one in its place must."""
     place = history(tmp_path, rolled(35, 0), replaced(40, 0, 3), rolled(45, 1000))
-    assert untried_brokers(place, begins_ns=30 * S) == ["b3"]
+    assert unfetched_brokers(place, begins_ns=30 * S) == ["b3"]
 
 
 def test_it_is_said_which_and_of_which_version(tmp_path: Path) -> None:
     """What a reader of the page needs to know."""
     place = history(tmp_path, rolled(40, 0, 1), b1=(got(45),))
     said = "no member was seen to get a record from b0 (4.3.1 now): the stage does not show that it can"
-    assert untried_in_words(place, begins_ns=30 * S) == said
-    assert untried_in_words(place, begins_ns=41 * S) == ""
+    assert unfetched_in_words(place, begins_ns=30 * S) == said
+    assert unfetched_in_words(place, begins_ns=41 * S) == ""

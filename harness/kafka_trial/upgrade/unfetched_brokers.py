@@ -22,28 +22,28 @@ from kafka_trial.upgrade.availability_events import clocks_of
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 
 
-def untried_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
+def unfetched_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
     """Returns the brokers that were changed after `begins_ns` (monotonic clock) and not removed, and from which no
     member has got a record since. `folder` holds the history up to the end of the stage that begins then.
 
     Raises:
         ValueError: a line of the history is no event.
     """
-    return _untried(folder, broker_changes(folder.history), begins_ns=begins_ns)
+    return _unfetched(folder, broker_changes(folder.history), begins_ns=begins_ns)
 
 
-def untried_in_words(folder: RunFolder, *, begins_ns: float) -> str:
+def unfetched_in_words(folder: RunFolder, *, begins_ns: float) -> str:
     """Returns why a stage shows nothing of brokers that it changed; "" where it does."""
     changes = broker_changes(folder.history)
-    untried = _untried(folder, changes, begins_ns=begins_ns)
-    if not untried:
+    unfetched = _unfetched(folder, changes, begins_ns=begins_ns)
+    if not unfetched:
         return ""
     versions = changes.versions
-    told = " and ".join(f"{name} ({versions[name]} now)" if name in versions else name for name in untried)
+    told = " and ".join(f"{name} ({versions[name]} now)" if name in versions else name for name in unfetched)
     return f"no member was seen to get a record from {told}: the stage does not show that it can"
 
 
-def _untried(folder: RunFolder, changes: BrokerChanges, *, begins_ns: float) -> list[str]:
+def _unfetched(folder: RunFolder, changes: BrokerChanges, *, begins_ns: float) -> list[str]:
     lanes, clocks = _lanes_of_members(folder.history), clocks_of(folder)
     return [
         node_name(broker)
