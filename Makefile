@@ -35,7 +35,6 @@ dockerd: setup  ## a private Docker engine, as root where dockerd is installed; 
 	@$(BIN)/python -m kafka_trial.containers.private_engine start
 
 images: setup  ## container images of Kafka, Toxiproxy and the example teams, from package registries alone; kept by the engine
-	$(BIN)/python -m kafka_trial.cluster.images
 	$(BIN)/python -m lab.images
 
 demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, with the evidence

@@ -244,12 +244,12 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
 
 @pytest.fixture(scope="session")
 def kafka_trial_session(pytestconfig: pytest.Config) -> Iterator[Session]:
-    """Holds the warm clusters and the Spark session of this pytest session; what is fetched or made first is told."""
+    """Holds the warm clusters and the Spark session of this pytest session; what takes long is told."""
     from kafka_trial.trial.console import Console
     from kafka_trial.trial.session import Session
 
     write = _terminal_lines(pytestconfig)
-    with Console(quiet=write is None, write=write), Session() as session:
+    with Console(quiet=write is None, terse=True, write=write) as console, Session(console=console) as session:
         yield session
 
 

@@ -1,6 +1,6 @@
-"""`python -m lab.images`: builds the images of four example teams, which know nothing of Kafka Trial.
+"""`python -m lab.images [TEAM…]`: builds the images of a cluster and of four example teams that know no Kafka Trial.
 
-Each is a program in `fixtures/images/`, with what it runs on: Python and confluent-kafka from this installation, Java
+A team is a program in `fixtures/images/`, with what it runs on: Python and confluent-kafka from this installation, Java
 and Kafka's client from those of brokers, static Go programs. With COMMIT=before in their environment they are faulty.
 """
 
@@ -11,13 +11,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka_trial.cluster.images import JAVA_MODULES, add_java
+from kafka_trial.cluster.images import JAVA_MODULES, UPGRADED_FROM, add_java, image_for_kafka, image_for_toxiproxy
 from kafka_trial.cluster.java import find_java, java_identity
 from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars
 from kafka_trial.cluster.toxiproxy import find_go
@@ -27,6 +27,7 @@ from kafka_trial.containers.engine import connect
 from kafka_trial.containers.image import Recipe, add_file, add_libraries, add_system, built, programs_in
 from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError, unknown_name
 from kafka_trial.registry import CHECKOUT
+from kafka_trial.trial.console import Console
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -123,20 +124,35 @@ def _run(name: str, *command: str | Path, cwd: Path | None = None) -> None:
         raise StartError(f"{name} ended with {status} while an example image was built: {tail(said)}")
 
 
+def _cluster_images(client: DockerClient) -> Iterator[str]:
+    """Yields the images of a cluster, each built where it is missing: brokers of the versions that trials and upgrades
+    begin with.
+    """
+    yield image_for_toxiproxy(client)
+    for version in (DEFAULT_VERSION, UPGRADED_FROM):
+        yield image_for_kafka(client, version)
+
+
 def main(arguments: list[str]) -> int:
-    """Builds what is missing and prints each image; one that cannot be built is told, and the others are built."""
+    """Builds what is missing, tells meanwhile what it does, and prints each image: those of the teams named, else all.
+
+    A team's image that cannot be built is told, and the others are built.
+    """
     status = PASS
-    try:
-        client = connect()
-    except KafkaTrialError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    for name in arguments or TEAMS:
+    with Console(live=False):
         try:
-            print(image_of_team(client, name), flush=True)
+            client = connect()
+            for image in () if arguments else _cluster_images(client):
+                print(image, flush=True)
         except KafkaTrialError as error:
-            print(f"not built: {name}: {error}", file=sys.stderr)
-            status = error.exit_status
+            print(error, file=sys.stderr)
+            return error.exit_status
+        for name in arguments or TEAMS:
+            try:
+                print(image_of_team(client, name), flush=True)
+            except KafkaTrialError as error:
+                print(f"not built: {name}: {error}", file=sys.stderr)
+                status = error.exit_status
     return status
 
 

@@ -40,10 +40,12 @@ def test_what_takes_longer_than_planned_says_so(
 class Hour:
     """A clock that a test moves, and the console under it, with the seconds at which it said something."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, terse: bool = False) -> None:
         self.now_s = 1000.0
         self.lines: list[tuple[float, str]] = []
-        self.console = Console(write=lambda line: self.lines.append((self.now_s, line)), clock=lambda: self.now_s)
+        self.console = Console(
+            terse=terse, write=lambda line: self.lines.append((self.now_s, line)), clock=lambda: self.now_s
+        )
 
     def passes(self, seconds: int) -> None:
         """Lets seconds pass; the console's thread looks once in each."""
@@ -86,6 +88,24 @@ def test_before_anything_has_begun_and_where_much_is_said_the_thread_says_nothin
         hour.passes(3)
         hour.console.say("a line")
     assert [line for _, line in hour.lines] == ["[ 30.0 s] steady", *["a line"] * 10]
+
+
+def test_a_terse_console_tells_of_steps_and_of_a_phase_that_is_long() -> None:
+    """A trial among the lines of pytest: nothing of it but what keeps a reader waiting."""
+    hour = Hour(terse=True)
+    hour.console.phase("steady", "opening burst")
+    hour.console.say("run folder here")
+    hour.passes(3)
+    hour.console.progress("2 of 3 through")
+    hour.console.phase("drain", "until all is handled")
+    hour.passes(9)
+    with hour.console.step(Step("fetching the jars", began_s=hour.now_s)):
+        hour.passes(1)
+    assert [line for _, line in hour.lines] == [
+        "[  7.0 s] drain: until all is handled — 4 s so far",
+        "[ 12.0 s] fetching the jars",
+        "[ 13.0 s] fetching the jars: done in 1 s",
+    ]
 
 
 def test_instants_count_from_the_beginning_of_the_trial() -> None:

@@ -1,16 +1,9 @@
-"""The images that a cluster of containers is made of: Kafka and Toxiproxy, from what is here, without a registry.
-
-    python -m kafka_trial.cluster.images [VERSION…]
-
-builds what the engine does not have yet: Toxiproxy, and Kafka in the versions that are named, else in the default one
-and the oldest that upgrades start from.
-"""
+"""The images that a cluster of containers is made of: Kafka and Toxiproxy, from what is here, without a registry."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,8 +14,7 @@ from kafka_trial.cluster.java import find_java, java_identity, short_hash
 from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder, made_once, run_tool, tail
-from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
-from kafka_trial.containers.engine import connect
+from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.containers.image import (
     Recipe,
     add_file,
@@ -34,7 +26,7 @@ from kafka_trial.containers.image import (
     engine_has,
     programs_in,
 )
-from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError
+from kafka_trial.errors import InputError, StartError
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -217,20 +209,3 @@ def _add_base_archive(java: Path) -> None:
         status, said = run_tool("java", [java / "bin" / "java", "-Xshare:dump"])
         if status != 0:
             raise StartError(f"{java} could not write its base class-data archive: {tail(said)}")
-
-
-def main(arguments: list[str]) -> int:
-    """Builds what is missing and prints each image."""
-    try:
-        client = connect()
-        print(image_for_toxiproxy(client), flush=True)
-        for version in arguments or (DEFAULT_VERSION, UPGRADED_FROM):
-            print(image_for_kafka(client, version), flush=True)
-    except KafkaTrialError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    return PASS
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -30,7 +30,8 @@ class Console:
     """Tells the phases and steps of long work: `phase` begins one, `progress` says how it goes, `say` leaves a line.
 
     `quiet`: nothing is shown. `live`: with a live line where there is a terminal. `who` stands before lines in the
-    place of instants: of a process beside that of the command. `write`: where plain lines go, in the place of stderr.
+    place of instants: of a process beside that of the command. `terse`: only steps are told, and a phase once nothing
+    was said for long: of trials among the lines of pytest. `write`: where plain lines go, in the place of stderr.
     `clock`: monotonic seconds.
     """
 
@@ -40,11 +41,12 @@ class Console:
         quiet: bool = False,
         live: bool = True,
         who: str = "",
+        terse: bool = False,
         write: Callable[[str], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = rich.console.Console(stderr=True, highlight=False, soft_wrap=True)
-        self._quiet, self._who, self._write, self._clock = quiet, who, write, clock
+        self._quiet, self._terse, self._who, self._write, self._clock = quiet, terse, who, write, clock
         shown_live = live and not quiet and write is None and self._console.is_terminal
         self._live = Status("", console=self._console) if shown_live else None
         self._phase = ""
@@ -60,7 +62,7 @@ class Console:
         """Begins a phase; one that is not `shown` is told of only where it takes long."""
         self._phase = f"{name}: {what}" if what else name
         self._began_s = self._clock()
-        if shown:
+        if shown and not self._terse:
             self._show(self._phase, always=True)
 
     def progress(self, text: str, *, left_s: float | None = None) -> None:
@@ -68,11 +70,12 @@ class Console:
 
         `left_s`: how long it may still take; below 0: by how much it is over that already.
         """
-        self._show(self._fitting(f"{self._phase} — {text}", _left(left_s)), always=False)
+        if not self._terse:
+            self._show(self._fitting(f"{self._phase} — {text}", _left(left_s)), always=False)
 
     def say(self, text: str) -> None:
         """Leaves one line behind."""
-        if not self._quiet:
+        if not self._quiet and not self._terse:
             self._told_s = self._clock()
             self._print(text)
 
