@@ -126,6 +126,35 @@ def test_a_fixture_may_set_what_is_passed_on(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("--consumer=consumer.toml", "-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
+TOLD_MEANWHILE = """
+from pathlib import Path
+from kafka_trial.process.steps import step
+from kafka_trial.process.waiting import wait_until
+
+
+def test_it(kafka_trial_session):
+    with step("fetching the jars"):
+        wait_until(Path("heard").exists, within_s=20, what="the reader of the pipe")
+"""
+
+
+def test_a_step_is_told_through_a_pipe_while_it_lasts(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CI reads pytest through one: lines that wait for the end of the buffer would be minutes of silence."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    file = pytester.makepyfile(TOLD_MEANWHILE)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file.name]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as pytest_run:
+        assert pytest_run.stdout is not None
+        told = next((line for line in pytest_run.stdout if line.endswith("fetching the jars\n")), "")
+        (pytester.path / "heard").touch()  # only now can the step end
+        last = pytest_run.stdout.read()
+    assert told.startswith("[")
+    assert "fetching the jars: done in" in last
+    assert pytest_run.returncode == 0
+
+
 def test_the_junit_file_says_what_was_tried_and_how_to_replay_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

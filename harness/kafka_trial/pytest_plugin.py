@@ -264,6 +264,7 @@ def _terminal_lines(config: pytest.Config) -> Callable[[str], None] | None:
         with capture.global_and_fixture_disabled():
             reporter.ensure_newline()
             reporter.write_line(text)
+            reporter.flush()  # it may be a pipe
 
     return write
 

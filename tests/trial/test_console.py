@@ -98,13 +98,16 @@ def test_a_terse_console_tells_of_steps_and_of_a_phase_that_is_long() -> None:
     hour.passes(3)
     hour.console.progress("2 of 3 through")
     hour.console.phase("drain", "until all is handled")
-    hour.passes(9)
+    hour.passes(4)
+    hour.console.progress("lag 4 committed", left_s=31)
+    hour.passes(8)
     with hour.console.step(Step("fetching the jars", began_s=hour.now_s)):
         hour.passes(1)
     assert [line for _, line in hour.lines] == [
         "[  7.0 s] drain: until all is handled — 4 s so far",
-        "[ 12.0 s] fetching the jars",
-        "[ 13.0 s] fetching the jars: done in 1 s",
+        "[ 14.0 s] drain: until all is handled — lag 4 committed, at most 31 s left — 11 s so far",
+        "[ 15.0 s] fetching the jars",
+        "[ 16.0 s] fetching the jars: done in 1 s",
     ]
 
 

@@ -206,6 +206,8 @@ def _link_java(home: Path, target: Path) -> None:
 def _add_base_archive(java: Path) -> None:
     """Adds the archive of Java's own classes, on which that of Kafka's stands, where a Java brings none."""
     if not (java / "lib" / "server" / "classes.jsa").exists():
-        status, said = run_tool("java", [java / "bin" / "java", "-Xshare:dump"])
+        status, said = run_tool(
+            "java", [java / "bin" / "java", "-Xshare:dump"], what="writing the class-data archive of Java itself"
+        )
         if status != 0:
             raise StartError(f"{java} could not write its base class-data archive: {tail(said)}")

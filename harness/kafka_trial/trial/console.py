@@ -49,7 +49,7 @@ class Console:
         self._quiet, self._terse, self._who, self._write, self._clock = quiet, terse, who, write, clock
         shown_live = live and not quiet and write is None and self._console.is_terminal
         self._live = Status("", console=self._console) if shown_live else None
-        self._phase = ""
+        self._phase = self._went = ""
         self._steps: list[Step] = []
         self._zero_s = self._began_s = self._told_s = clock()
         self._stack = ExitStack()
@@ -60,7 +60,7 @@ class Console:
 
     def phase(self, name: str, what: str = "", *, shown: bool = True) -> None:
         """Begins a phase; one that is not `shown` is told of only where it takes long."""
-        self._phase = f"{name}: {what}" if what else name
+        self._phase, self._went = f"{name}: {what}" if what else name, ""
         self._began_s = self._clock()
         if shown and not self._terse:
             self._show(self._phase, always=True)
@@ -70,6 +70,7 @@ class Console:
 
         `left_s`: how long it may still take; below 0: by how much it is over that already.
         """
+        self._went = f" — {text}{_left(left_s)}"
         if not self._terse:
             self._show(self._fitting(f"{self._phase} — {text}", _left(left_s)), always=False)
 
@@ -99,7 +100,8 @@ class Console:
             last = self._steps[-1]
             self._show(f"{last.what}: {last.so_far(self._clock())}", always=True)
         elif self._phase and self._live is None:
-            self._show(f"{self._phase} — {self._clock() - self._began_s:.0f} s so far", always=True)
+            went = self._went if self._terse else ""
+            self._show(f"{self._phase}{went} — {self._clock() - self._began_s:.0f} s so far", always=True)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
