@@ -20,23 +20,26 @@ CONSUMER = "--consumer=python-at-least-once"
 RUN, CERTIFY, CUTS = ["run", "control", CONSUMER], ["certify", CONSUMER], ["cuts", CONSUMER]
 AUDIT = ["audit", "--bootstrap=127.0.0.1:1", "--topic=t", "--group=g", "--from=1h"]
 PREFLIGHT = ["preflight", "--record-max=1MB"]
+MOVE = ["upgrade", "--from=3.9.2", "--to=4.3.1"]
+UPGRADE = [*MOVE, CONSUMER]
 ROOM = "x" * 300  # longer than a file system takes
 
 # Options that name a file to be read, and those that name a folder to be written; of every verb that has one.
 READ = [
     *([*RUN, option] for option in ("--schedule", "--payload", "--plugin")),
     *(["demo", option] for option in ("--sound", "--faulty", "--scenario", "--plugin")),
-    *([verb, *rest, "--consumer"] for verb, rest in (("run", ["control"]), ("cuts", []), ("certify", []))),
+    *([*verb, "--consumer"] for verb in (["run", "control"], ["cuts"], ["certify"], MOVE)),
     *([*AUDIT, option] for option in ("--command-config", "--claim", "--request-log", "--plugin")),
     *([*PREFLIGHT, option] for option in ("--config", "--producer-config", "--consumer-config", "--plugin")),
     *(["check"], ["report"], ["verify"]),
 ]
-WRITTEN = [[*words, "--out"] for words in (RUN, CERTIFY, CUTS, AUDIT)]
+WRITTEN = [[*words, "--out"] for words in (RUN, CERTIFY, CUTS, AUDIT, UPGRADE)]
 NUMBERS = [
     *([*RUN, option] for option in ("--seed", "--seeds", "--repeat", "--retry-unknown")),
     ["demo", "--seed"],
     *([*CERTIFY, option] for option in ("--repeat", "--minutes", "--side-by-side", "--retry-unknown")),
     *([*CUTS, option] for option in ("--seed", "--minutes", "--side-by-side", "--retry-unknown")),
+    *([*UPGRADE, option] for option in ("--seed", "--side-by-side", "--add-partitions")),
     *([*AUDIT, option] for option in ("--max-mib", "--max-records", "--max-minutes", "--readers")),
     ["check", "nowhere", "--partitions"],
     ["show", "nowhere", "run#1", "--around"],

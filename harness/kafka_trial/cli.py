@@ -431,6 +431,13 @@ def _upgrade(parsers: _Subparsers) -> None:
         metavar="N",
         help="consumers that share a cluster; more go in batches (default: twice as many as processors)",
     )
+    parser.add_argument(
+        "--add-partitions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="when all else is new, give each topic N partitions more (default: none)",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier rehearsal's choices (default: drawn)")
     parser.add_argument(
         "--out", default="upgrade", metavar="DIR", help="an empty folder for the record and the runs (default: upgrade)"

@@ -17,6 +17,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "repeat": (1, 10_000),
     "retry_unknown": (0, 100),
     "side_by_side": (1, 256),
+    "add_partitions": (0, 100),
     "minutes": (0, 1_000_000),
     "partitions": (1, 100_000),
     "around": (0, 1_000_000),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,5 @@ def test_both_shapes_end_alike(shape: str, first: list[str], nodes: tuple[int, i
         plan = make_plan(request)
         assert list(plan.names) == [*first, *LAST, *moved, "reloaded"]
         assert (plan.controllers, plan.further) == nodes
+        more = make_plan(replace(request, added=4))
+        assert list(more.names) == [*first, *LAST, *moved, "expanded", "reloaded"]

@@ -116,6 +116,8 @@ def _not_meant(request: UpgradeRequest) -> Iterator[NotTried]:
     for name, spec in request.specs.items():
         if not spec.successors:
             yield NotTried(f"clients of {name} moved", "it names no successor")
+    if not request.added:
+        yield NotTried("partitions added to topics", "--add-partitions was not given")
     if request.shape == IN_PLACE:
         yield NotTried("brokers replaced by new ones", "each broker is restarted on its data, under its address")
     else:

@@ -9,7 +9,7 @@ from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER
 from kafka_trial.upgrade.replaced import CONTROLLERS, FURTHER, brokers_at_last, stages_replaced
 from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, reloaded, stages_in_place
+from kafka_trial.upgrade.stages import Stage, expanded, reloaded, stages_in_place
 from kafka_trial.upgrade.successors import moved_stages
 
 BROKERS = (0, 1, 2)  # of a plain cluster
@@ -28,7 +28,8 @@ class StagePlan:
 
 def make_plan(request: UpgradeRequest) -> StagePlan:
     """Returns the stages of an upgrade, in place or by new brokers; after it, where consumers have successors, their
-    clients are moved; last the offsets log is compacted and loaded again."""
+    clients are moved; then partitions are added where that was asked; last the offsets log is compacted and loaded
+    again."""
     if request.shape == IN_PLACE:
         names = [stage.name for stage in _in_place(request, BROKERS, BROKERS[-1])]
         return StagePlan(names, lambda cluster, controller: _in_place(request, sorted(cluster.brokers), controller))
@@ -54,4 +55,6 @@ def _replaced(request: UpgradeRequest, controllers: Sequence[int], controller: i
 
 def _afterwards(request: UpgradeRequest, brokers: Sequence[int]) -> Iterator[Stage]:
     yield from moved_stages(request.after, request.links)
+    if request.added:
+        yield expanded(request.after, request.added)
     yield reloaded(request.after, brokers)

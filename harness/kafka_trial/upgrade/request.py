@@ -29,7 +29,8 @@ NO_GROUP = "none"  # the protocol of a consumer that is no member of a group
 @dataclass(frozen=True)
 class UpgradeRequest:
     """A move of a cluster between two versions, the trial of each consumer on it, by name, and what is known of the
-    path without playing it; `shape`: whether brokers stay, or new ones take their place."""
+    path without playing it; `shape`: whether brokers stay, or new ones take their place; `added`: how many partitions
+    each topic gets in the end."""
 
     before: str
     after: str
@@ -39,6 +40,7 @@ class UpgradeRequest:
     way_back: WayBack
     open_flaws: Sequence[OpenFlaw] = ()
     shape: str = IN_PLACE
+    added: int = 0
 
     @property
     def links(self) -> int:
@@ -64,6 +66,7 @@ def make_upgrade_request(
     seed: int,
     out: Path,
     shape: str = IN_PLACE,
+    added: int = 0,
     image: str | None = None,
 ) -> UpgradeRequest:
     """Returns what was asked for; `chains`: the consumers, each with the successors that its clients are moved to.
@@ -89,7 +92,8 @@ def make_upgrade_request(
     exchanged: Literal["nothing", "brokers"] = "nothing" if shape == IN_PLACE else "brokers"
     move = Move(old, new, state, protocols=protocols, protocols_after=later, replaced=exchanged)
     require_path(move, where=where)
-    return UpgradeRequest(before, after, specs, seed, out, reversible_until(old, new, levels), open_flaws(new), shape)
+    way_back = reversible_until(old, new, levels)
+    return UpgradeRequest(before, after, specs, seed, out, way_back, open_flaws(new), shape, added)
 
 
 def _specs(

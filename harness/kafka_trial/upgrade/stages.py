@@ -15,6 +15,7 @@ from kafka_trial.scenario import STABLE, Step
 from kafka_trial.upgrade.broker_changes import ROLL
 
 BETWEEN_S = 1.0  # before the first fault, and from when a group is stable again to the next one
+LOADED_S = 8.0  # the load knows new partitions within five seconds, and some records are to come there
 OUTAGE_S = 3.0  # less than a session of 6 s without a heartbeat: one that may have cost it is waited for by all
 
 
@@ -57,6 +58,12 @@ def finalised(version: str, broker: int) -> Stage:
     return Stage("finalised", summary, version, (roll((broker,), version),), (KILLED_LATER,), finalises=True)
 
 
+def expanded(version: str, added: int) -> Stage:
+    """Returns the stage in which the topics of all groups get partitions: where a group has committed nothing yet, its
+    reset policy (`auto.offset.reset`) decides what becomes of the first records."""
+    return Stage("expanded", f"{added} partitions are added to each topic", version, steps=(_more_partitions(added),))
+
+
 def reloaded(version: str, brokers: Sequence[int]) -> Stage:
     """Returns the stage in which the offsets log is compacted, and every coordinator loads its groups again.
 
@@ -64,6 +71,10 @@ def reloaded(version: str, brokers: Sequence[int]) -> Stage:
     """
     summary = "the offsets log is compacted, every broker restarted, every group loaded again"
     return Stage("reloaded", summary, version, (roll(brokers, version),), compacts=True)
+
+
+def _more_partitions(added: int) -> Step:
+    return Step("partitions-added", "all", at_s=BETWEEN_S, for_s=LOADED_S, options={"added": added}, after=STABLE)
 
 
 def roll(nodes: Sequence[int], version: str) -> Step:

@@ -29,29 +29,33 @@ NO_RECORD, LAST_WORDS_MAX = "no record", 200
 CONTROL: Final = "python-at-least-once"
 STATIC: Final = "python-static-members"
 TRANSACTIONAL: Final = "python-transactional"
+BATCHES: Final = "python-batch-auto-commit"
 CONTROLS: Final = {  # subject → as the option has it
     CONTROL: CONTROL,
     STATIC: f"{STATIC}={STATIC}/consumer-protocol",
     TRANSACTIONAL: TRANSACTIONAL,
+    BATCHES: BATCHES,
 }
 
 
 @dataclass(frozen=True)
-class Path:
+class KnownPath:
     """A path that is played for known differences; `control`: the subject of a consumer that must be a go throughout,
-    for none of them concerns it; "" where the path is refused."""
+    for none of them concerns it; "" where the path is refused; `added`: how many partitions each topic gets."""
 
     before: str
     after: str
     shape: str = "in-place"
     control: str = CONTROL
+    added: int = 0
 
 
-TO_4: Final = Path("3.9.2", "4.0.2")
-REPLACED: Final = Path("3.9.2", "4.0.2", "replace")
-CLIENTS: Final = Path("3.9.2", "4.0.2", control=STATIC)
-FENCED: Final = Path("4.2.2", "4.3.1", control=TRANSACTIONAL)
-REFUSED: Final = Path("3.9.2", "4.0.1", control="")
+TO_4: Final = KnownPath("3.9.2", "4.0.2")
+REPLACED: Final = KnownPath("3.9.2", "4.0.2", "replace")
+CLIENTS: Final = KnownPath("3.9.2", "4.0.2", control=STATIC)
+FENCED: Final = KnownPath("4.2.2", "4.3.1", control=TRANSACTIONAL)
+EXPANDED: Final = KnownPath("4.2.2", "4.3.1", control=BATCHES, added=4)
+REFUSED: Final = KnownPath("3.9.2", "4.0.1", control="")
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Difference:
 
     name: str
     source: str
-    path: Path
+    path: KnownPath
     consumer: str
     subject: str
     words: tuple[str, ...]
@@ -142,6 +146,15 @@ KNOWN: Final = (
         mended="finalised",
     ),
     Difference(
+        name="`auto.offset.reset = latest` meets new partitions",
+        source="Kafka, Consumer Configs",
+        path=EXPANDED,
+        consumer="passes-over-new-partitions",
+        subject="passes-over-new-partitions",
+        words=("skipped", "commit-ahead"),
+        stage="expanded",
+    ),
+    Difference(
         name="a static member replaced across protocols",
         source="KAFKA-19546",
         path=REFUSED,
@@ -153,8 +166,6 @@ KNOWN: Final = (
 CANNOT: Final = {
     "transaction.version 1 and 2": "no consumer is made for it: librdkafka, with which the writers and transactional "
     "references here work, does not speak version 2, and no stage lowers a level",
-    "`latest` that meets new partitions": "no stage adds partitions; the suite partitions-added does, and accuses "
-    "passes-over-new-partitions",
     "kafka-python 1.4": "what it sends depends on `api_version` too, which the kafka-python of the lock has as well: "
     "pins-api-version",
 }
@@ -176,14 +187,14 @@ class KnownRow:
     commit: str
 
 
-def known_plays(times: int = TIMES) -> Iterator[tuple[Path, Play]]:
+def known_plays(times: int = TIMES) -> Iterator[tuple[KnownPath, Play]]:
     """Yields each play with its path: seed by seed, all paths of a seed."""
     for seed in range(1, times + 1):
         for path in dict.fromkeys(one.path for one in KNOWN):
-            yield path, Play(path.before, path.after, path.shape, consumers_of(path), seed)
+            yield path, Play(path.before, path.after, path.shape, consumers_of(path), seed, path.added)
 
 
-def consumers_of(path: Path) -> tuple[str, ...]:
+def consumers_of(path: KnownPath) -> tuple[str, ...]:
     """Returns the consumers that go along a path, as the option has them: the one that none concerns is the first."""
     control = (CONTROLS[path.control],) if path.control else ()
     return (*control, *(one.consumer for one in KNOWN if one.path == path))
@@ -207,21 +218,21 @@ def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
     return next(map(_in_words, at_last), f"{one.mended}: no outcome")
 
 
-def said_of_control(path: Path, record: Mapping[str, Any]) -> str:
+def said_of_control(path: KnownPath, record: Mapping[str, Any]) -> str:
     """Returns what a record says of the consumer that no difference of a path concerns; "" if all is a go."""
     said = next(_not_go(path.control, record), None) if path.control else None
     return "" if said is None else _in_words(said)
 
 
 def known_row(
-    path: Path, play: Play, record: Mapping[str, Any], *, seconds: float, digest: str, commit: str
+    path: KnownPath, play: Play, record: Mapping[str, Any], *, seconds: float, digest: str, commit: str
 ) -> KnownRow:
     """Returns the row of a play by its upgrade.json."""
     found = {one.name: said_instead(one, record) for one in KNOWN if one.path == path}
     return KnownRow(play, found, said_of_control(path, record), round(seconds, 1), digest, commit)
 
 
-def row_without_record(path: Path, play: Play, why: str, *, digest: str, commit: str) -> KnownRow:
+def row_without_record(path: KnownPath, play: Play, why: str, *, digest: str, commit: str) -> KnownRow:
     """Returns the row of a play that left no record: everything is unknown."""
     said = f"{NO_RECORD}: {NOT_KNOWN}; {why[-LAST_WORDS_MAX:].strip()}"
     return KnownRow(play, {one.name: said for one in KNOWN if one.path == path}, said, 0.0, digest, commit)

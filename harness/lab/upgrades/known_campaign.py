@@ -14,6 +14,7 @@ from kafka_trial.report.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
 from lab.upgrades.campaign import RUNS, TRIES, by_command, digest, write_page
 from lab.upgrades.known import (
+    KnownPath,
     KnownRow,
     fixtures_digest,
     is_answered,
@@ -22,7 +23,6 @@ from lab.upgrades.known import (
     known_row,
     row_without_record,
 )
-from lab.upgrades.known import Path as KnownPath
 from lab.upgrades.known_page import KNOWN_ROWS_NAME
 from lab.upgrades.plays import Play
 

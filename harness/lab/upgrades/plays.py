@@ -33,13 +33,14 @@ TIMES: Final = 5
 
 @dataclass(frozen=True)
 class Play:
-    """An upgrade to play: from a version to another, with consumers side by side."""
+    """An upgrade to play: from a version to another, with consumers side by side; `added` partitions to each topic."""
 
     before: str
     after: str
     shape: str
     consumers: tuple[str, ...]
     seed: int
+    added: int = 0
 
     def __str__(self) -> str:
         return f"{self.before} to {self.after}, {self.shape}, seed {self.seed}"
