@@ -250,6 +250,7 @@ def kafka_trial_session(pytestconfig: pytest.Config) -> Iterator[Session]:
 
     write = _terminal_lines(pytestconfig)
     with Console(quiet=write is None, terse=True, write=write) as console, Session(console=console) as session:
+        console.rest()  # until the first trial
         yield session
 
 

@@ -111,6 +111,15 @@ def test_a_terse_console_tells_of_steps_and_of_a_phase_that_is_long() -> None:
     ]
 
 
+def test_between_two_trials_nothing_goes_on() -> None:
+    """What a test does there is its own."""
+    hour = Hour()
+    hour.console.phase("check", "judging 7 MB")
+    hour.console.rest()
+    hour.passes(60)
+    assert [line for _, line in hour.lines] == ["[  0.0 s] check: judging 7 MB"]
+
+
 def test_instants_count_from_the_beginning_of_the_trial() -> None:
     """One clock for all of its phases; before the first trial, that of the command."""
     hour = Hour()

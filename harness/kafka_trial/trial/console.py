@@ -65,6 +65,10 @@ class Console:
         if shown and not self._terse:
             self._show(self._phase, always=True)
 
+    def rest(self) -> None:
+        """Says that nothing goes on until the next phase."""
+        self._phase = self._went = ""
+
     def progress(self, text: str, *, left_s: float | None = None) -> None:
         """Says how the phase goes; plain output hears it every five seconds.
 

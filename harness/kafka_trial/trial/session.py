@@ -236,9 +236,12 @@ class Session:
             self._judge = self._start_judge()
         began_s = time.monotonic()
         self.console.phase("check", judging_in_words(folder))
-        return self._judge.check(
-            folder, meanwhile=lambda: self.console.progress(f"{time.monotonic() - began_s:.0f} s so far")
-        )
+        try:
+            return self._judge.check(
+                folder, meanwhile=lambda: self.console.progress(f"{time.monotonic() - began_s:.0f} s so far")
+            )
+        finally:
+            self.console.rest()
 
     def _start_judge(self) -> JudgeProcess:
         scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
