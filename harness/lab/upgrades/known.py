@@ -151,7 +151,7 @@ KNOWN: Final = (
         path=EXPANDED,
         consumer="passes-over-new-partitions",
         subject="passes-over-new-partitions",
-        words=("skipped", "commit-ahead"),
+        words=("unseen", "skipped", "commit-ahead"),
         stage="expanded",
     ),
     Difference(
