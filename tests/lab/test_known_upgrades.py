@@ -50,7 +50,9 @@ def of_sarama(stage: str, outcome: str, accused: str = "", reason: str = "") -> 
     return stage, SARAMA.subject, outcome, accused, reason
 
 
-FOUND = record_of(of_sarama("before", "go"), of_sarama("mixed-1", "no-go", "consumer", STUCK))
+SUBJECTS = [TO_4.control, *(one.subject for one in KNOWN if one.path == TO_4)]
+BEGUN = [("before", subject, "go", "", "") for subject in SUBJECTS]
+FOUND = record_of(*BEGUN, of_sarama("mixed-1", "no-go", "consumer", STUCK))
 
 
 def row(record: Mapping[str, Any]) -> KnownRow:
@@ -75,8 +77,8 @@ def test_a_difference_is_found_in_its_stage_alone() -> None:
         ([of_sarama("mixed-1", "no-go", "setting", STUCK)], f"mixed-1: no-go, accused: setting; {STUCK}"),
         ([of_sarama("mixed-1", "no-go", "consumer", "skipped: 5")], "mixed-1: no-go, accused: consumer; skipped: 5"),
         ([of_sarama("mixed-1", "unknown", "", "a witness ended")], "mixed-1: unknown; a witness ended"),
-        ([("mixed-1", "other", "no-go", "consumer", STUCK)], "go"),
-        ([], "go"),
+        ([("mixed-1", "other", "no-go", "consumer", STUCK)], "no record: unknown; refused by nothing"),
+        ([], "no record: unknown; refused by nothing"),
     ],
     ids=["go", "earlier", "another accused", "another reason", "unknown", "another consumer", "empty"],
 )
@@ -116,12 +118,13 @@ def test_the_control_must_be_a_go() -> None:
 
 def test_what_is_unknown_is_played_once_more() -> None:
     """An answer is not, be it that it was not found; another code is another play."""
-    unknown = row(record_of(of_sarama("mixed-1", "unknown", "", "a witness ended")))
+    unknown = row(record_of(*BEGUN, of_sarama("mixed-1", "unknown", "", "a witness ended")))
     answered = row(FOUND)
     plays = Counter(play for _, play in missing_known([], DIGEST))
     assert set(plays.values()) == {1}
     assert len(plays) == TIMES * len({one.path for one in KNOWN})
     assert not is_answered(unknown)
+    assert not is_answered(row(record_of(refusals=("a rule that is new",))))
     assert not is_answered(row_without_record(TO_4, unknown.play, "no stage was played", digest=DIGEST, commit="abc"))
     assert answered.play not in {play for _, play in missing_known([answered], DIGEST)}
     assert answered.play in {play for _, play in missing_known([answered], "m2-j1-f1")}

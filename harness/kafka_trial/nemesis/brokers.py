@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_trial.cluster.cluster import BrokerHandle
 
 ROLES = ("leader", "coordinator", "controller")
-EXIT_WITHIN_S = 12.0
+EXIT_WITHIN_S = 60.0  # of a busy machine: 12 s were not enough for one to shut down in
 BACK_WITHIN_S = 30.0
 SAID_WITHIN_S = 60.0  # of a busy machine: 37 s were not enough for one to start in
 FAILOVER_WITHIN_S = 12.0

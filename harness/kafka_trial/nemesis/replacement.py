@@ -17,14 +17,13 @@ from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.kafka_protocol.broker_removal import unregister_broker
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.nemesis import evidence
-from kafka_trial.nemesis.brokers import nodes_named
+from kafka_trial.nemesis.brokers import EXIT_WITHIN_S, nodes_named
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import TopicSnapshot
 from kafka_trial.process.waiting import wait_until
 
-EXIT_WITHIN_S = 30.0
 UNREGISTERED_WITHIN_S = 15.0
 
 

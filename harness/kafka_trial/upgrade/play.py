@@ -16,9 +16,10 @@ from typing import Any
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.versions import parse_release
-from kafka_trial.errors import Interrupted, UnjudgeableError
+from kafka_trial.errors import Interrupted, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.scenario import Step
@@ -90,6 +91,7 @@ class UpgradePlay:
         self._environments = environments
         self._writers = writers
         self._state = ClusterState()
+        self._without_effect: list[str] = []  # what was seen of the shared steps of a stage that had no effect
         self._ended_ns = 0  # when the last stage had ended
         self._out = out
         self._console = console
@@ -120,6 +122,7 @@ class UpgradePlay:
         if stage.finalises:
             self._state = self._cluster_state()
             finalise_features(parse_release(stage.version), self._state.features, self._play_for_all, self._writers)
+        self._without_effect = []
         compacted = None
         if stage.compacts:
             groups = [one.group_name for one in self._environments.values()]
@@ -128,7 +131,7 @@ class UpgradePlay:
             self._play_for_all(step)
             self._writers.use_brokers(self._cluster.observer_bootstrap)
         if stage.shared:
-            first.context.restore_leaders(within_s=LED_WITHIN_S)  # else nobody would ask a new broker for a record
+            self._restore_leaders(first)
         if stage.steps:
             self._each(lambda name, one: self._play_own_faults(name, one, stage))
         self._each(self._finish)
@@ -150,6 +153,17 @@ class UpgradePlay:
         except UnjudgeableError as error:
             not_known = str(error)
         return PlayedStage(stage, folders, self._state, tuple(lost), first.clock_s() - began_s, not_known, stranded)
+
+    def _restore_leaders(self, environment: TrialEnvironment) -> None:
+        """Has the preferred replicas lead again: else nobody would ask a new broker for a record.
+
+        Raises:
+            UnjudgeableError: they do not in time; with what the last steps did not do, if anything.
+        """
+        try:
+            environment.context.restore_leaders(within_s=LED_WITHIN_S)
+        except WaitTimeout as error:
+            raise UnjudgeableError("; ".join([str(error), *self._without_effect])) from error
 
     def _cluster_state(self) -> ClusterState:
         return cluster_state_of(self._cluster, self._positions())
@@ -176,7 +190,8 @@ class UpgradePlay:
         writers = [one.context.recorder for one in self._environments.values()]
         player = self._environments[names[0]]
         context = replace(player.context, recorder=Tee(writers))
-        outcome = self._run(context, player, plan := self._plan(names[0], (step,)))
+        outcome, without_effect = self._run(context, player, plan := self._plan(names[0], (step,)))
+        self._without_effect += without_effect
         for name in names:
             self._played[name] += outcome
             self._write_schedule(name, plan)
@@ -188,7 +203,8 @@ class UpgradePlay:
         if not steps:
             return
         plan = self._plan(name, steps)
-        self._played[name] += self._run(environment.context, environment, plan)
+        played, _ = self._run(environment.context, environment, plan)
+        self._played[name] += played
         self._write_schedule(name, plan)
 
     def _plan(self, name: str, steps: Sequence[Step]) -> Plan:
@@ -198,11 +214,15 @@ class UpgradePlay:
         plan = make_plan(steps, seed=self._seed + so_far, members=members)
         return replace(plan, faults=tuple(replace(one, no=one.no + so_far) for one in plan.faults))
 
-    def _run(self, context: Any, environment: TrialEnvironment, plan: Plan) -> list[Any]:
-        played, _ = run_schedule(
+    def _run(self, context: Any, environment: TrialEnvironment, plan: Plan) -> tuple[list[Planned], list[str]]:
+        """Plays a plan; returns its faults as they were played, and of each without an effect what was seen of it."""
+        played, outcomes = run_schedule(
             context, plan, progress=environment.show_progress, await_stable=environment.await_stable
         )
-        return list(played.faults)
+        without_effect = [
+            f"{one.planned.fault} had no effect: {one.evidence.message}" for one in outcomes if not one.evidence.bit
+        ]
+        return list(played.faults), without_effect
 
     def _write_schedule(self, name: str, plan: Plan) -> None:
         faults = tuple(self._played[name])

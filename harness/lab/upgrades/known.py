@@ -206,6 +206,8 @@ def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
         refusals = record["path"]["refusals"]
         found = any(word in said for said in refusals for word in one.words)
         return "" if found else f"refused by {refusals or 'nothing'}"
+    if nothing := _no_outcome(one.subject, record):
+        return nothing
     said = next(_not_go(one.subject, record), None)
     if said is None:
         return GO
@@ -220,7 +222,11 @@ def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
 
 def said_of_control(path: KnownPath, record: Mapping[str, Any]) -> str:
     """Returns what a record says of the consumer that no difference of a path concerns; "" if all is a go."""
-    said = next(_not_go(path.control, record), None) if path.control else None
+    if not path.control:
+        return ""
+    if nothing := _no_outcome(path.control, record):
+        return nothing
+    said = next(_not_go(path.control, record), None)
     return "" if said is None else _in_words(said)
 
 
@@ -256,6 +262,13 @@ def fixtures_digest() -> str:
         if file.suffix in OF_THE_FIXTURES:
             digest.update(f"{file.relative_to(registry.CHECKOUT)}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def _no_outcome(subject: str, record: Mapping[str, Any]) -> str:
+    """Returns why a record says nothing of a consumer: nothing is no go; "" where it says something."""
+    if any(one["subject"] == subject for one in record["outcomes"]):
+        return ""
+    return f"{NO_RECORD}: {NOT_KNOWN}; refused by {record['path']['refusals'] or 'nothing'}"
 
 
 def _not_go(subject: str, record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
