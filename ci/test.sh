@@ -14,7 +14,7 @@ readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retr
 readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
 log=$(mktemp) computed=$(mktemp)
 beside='' computing='' part=''
-# Of a whole tier on two warm cores, in seconds; an overrun is told, and fails with KAFKA_TRIAL_BUDGET=strict. What is
+# Of a whole tier on two warm cores, in seconds; an overrun fails, unless KAFKA_TRIAL_BUDGET=told. What is
 # trained beside the tests (Kafka's archives, and Spark's, which each installation has anew) takes minutes, or too long, and
 # then whatever starts a JVM is slower: so it comes first.
 budget=''

@@ -72,8 +72,8 @@ def test_why_tests_were_skipped_is_told_last() -> None:
 def test_a_test_that_left_no_line_and_a_budget_overrun_fail_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both are told, with what to do; inside the budget and complete, nothing is. An overrun fails where that is asked
-    for, on a machine that is known.
+    """Both are told, with what to do; inside the budget and complete, nothing is. CI only tells an overrun: how fast
+    its machine is, others on that host decide.
     """
     rows = [
         {"collected": ["a", "b"]},
@@ -89,7 +89,7 @@ def test_a_test_that_left_no_line_and_a_budget_overrun_fail_a_run(
     assert durations.problems(whole, wall_s=9000.0, budget_s=None) == []
     file = tmp_path / "durations.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in whole))
-    for strictness, overrun in (("strict", 1), ("", 0)):
+    for strictness, overrun in (("", 1), (durations.TOLD, 0)):
         monkeypatch.setenv(durations.STRICTNESS, strictness)
         told = [durations.main("summarise", file, "901", *budget) for budget in (["900"], ["902"], [])]
         assert told == [overrun, 0, 0]

@@ -267,9 +267,9 @@ def upgrade(options: Namespace) -> int:
     chains = [parse_chain(given, registry.find_consumer) for given in options.consumer]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     shape = SHAPES[options.shape]
-    move, asked = (options.from_version, options.to), {"added": options.add_partitions, "image": options.consumer_image}
+    move, image, added = (options.from_version, options.to), options.consumer_image, options.add_partitions
     try:
-        request = make_upgrade_request(*move, chains, seed=seed, out=out, shape=shape, **asked)
+        request = make_upgrade_request(*move, chains, seed=seed, out=out, shape=shape, added=added, image=image)
     except PathError as refused:
         write_upgrade(refused_record(*move, refused.problems, seed=seed, shape=shape, out=out), out)
         raise

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_trial.nemesis.fault import step_problems
 from kafka_trial.registry import find_consumer
 from kafka_trial.upgrade.plan import make_plan
 from kafka_trial.upgrade.request import IN_PLACE, REPLACED, make_upgrade_request
+from kafka_trial.upgrade.stages import partitions_more
 from kafka_trial.upgrade.successors import Chain
 
 LAST = ["rolled", "rolled-back", "forward-again", "finalised"]
@@ -32,4 +34,11 @@ def test_both_shapes_end_alike(shape: str, first: list[str], nodes: tuple[int, i
         assert list(plan.names) == [*first, *LAST, *moved, "reloaded"]
         assert (plan.controllers, plan.further) == nodes
         more = make_plan(replace(request, added=4))
-        assert list(more.names) == [*first, *LAST, *moved, "expanded", "reloaded"]
+        assert list(more.names) == [*first, *LAST, *moved, "partitions-added", "reloaded"]
+
+
+def test_partitions_are_added_by_the_fault_of_that_name() -> None:
+    """As many as were asked for, once the group of each consumer is stable."""
+    (step,) = partitions_more("4.3.1", 4).steps
+    assert (step.fault, dict(step.options), step.after) == ("partitions-added", {"added": 4}, "stable")
+    assert step_problems(step.fault, step.target, step.options) == []

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_trial.cli import main
 from kafka_trial.cluster.images import NAMED
-from kafka_trial.errors import InputError
+from kafka_trial.errors import NOT_BEGUN, InputError, StartError
 from kafka_trial.registry import find_consumer
-from kafka_trial.upgrade.request import make_upgrade_request
+from kafka_trial.upgrade import batches
+from kafka_trial.upgrade.request import REPLACED, UpgradeRequest, make_upgrade_request
 from kafka_trial.upgrade.successors import Chain
 
 SOUND = find_consumer("python-at-least-once")
@@ -76,3 +78,24 @@ def test_one_kafka_image_for_both_versions_is_refused(tmp_path: Path, monkeypatc
     with pytest.raises(InputError, match="names one image"):
         make_upgrade_request("3.9.2", "4.3.1", [Chain(IMAGE)], seed=1, out=tmp_path)
     make_upgrade_request("3.9.2", "4.3.1", [Chain(SOUND)], seed=1, out=tmp_path)
+
+
+def test_the_options_of_the_command_are_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the first thing that would be started."""
+    asked: list[UpgradeRequest] = []
+
+    def no_cluster(request: UpgradeRequest, **_: object) -> None:
+        asked.append(request)
+        raise StartError("no cluster here")
+
+    monkeypatch.setattr(batches, "rehearse_all", no_cluster)
+    words = [
+        "upgrade",
+        "--from=3.9.2",
+        "--to=4.3.1",
+        "--consumer=python-at-least-once",
+        f"--out={tmp_path / 'upgrade'}",
+    ]
+    assert main([*words, "--shape=replace", "--add-partitions=4", "--seed=7"]) == NOT_BEGUN
+    (one,) = asked
+    assert (one.before, one.after, one.shape, one.added, one.seed) == ("3.9.2", "4.3.1", REPLACED, 4, 7)

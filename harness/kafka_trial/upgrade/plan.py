@@ -9,7 +9,7 @@ from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER
 from kafka_trial.upgrade.replaced import CONTROLLERS, FURTHER, brokers_at_last, stages_replaced
 from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, expanded, reloaded, stages_in_place
+from kafka_trial.upgrade.stages import Stage, partitions_more, reloaded, stages_in_place
 from kafka_trial.upgrade.successors import moved_stages
 
 BROKERS = (0, 1, 2)  # of a plain cluster
@@ -56,5 +56,5 @@ def _replaced(request: UpgradeRequest, controllers: Sequence[int], controller: i
 def _afterwards(request: UpgradeRequest, brokers: Sequence[int]) -> Iterator[Stage]:
     yield from moved_stages(request.after, request.links)
     if request.added:
-        yield expanded(request.after, request.added)
+        yield partitions_more(request.after, request.added)
     yield reloaded(request.after, brokers)

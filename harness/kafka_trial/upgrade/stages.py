@@ -58,10 +58,12 @@ def finalised(version: str, broker: int) -> Stage:
     return Stage("finalised", summary, version, (roll((broker,), version),), (KILLED_LATER,), finalises=True)
 
 
-def expanded(version: str, added: int) -> Stage:
+def partitions_more(version: str, added: int) -> Stage:
     """Returns the stage in which the topics of all groups get partitions: where a group has committed nothing yet, its
     reset policy (`auto.offset.reset`) decides what becomes of the first records."""
-    return Stage("expanded", f"{added} partitions are added to each topic", version, steps=(_more_partitions(added),))
+    return Stage(
+        "partitions-added", f"{added} partitions are added to each topic", version, steps=(_more_partitions(added),)
+    )
 
 
 def reloaded(version: str, brokers: Sequence[int]) -> Stage:

@@ -54,7 +54,7 @@ TO_4: Final = KnownPath("3.9.2", "4.0.2")
 REPLACED: Final = KnownPath("3.9.2", "4.0.2", "replace")
 CLIENTS: Final = KnownPath("3.9.2", "4.0.2", control=STATIC)
 FENCED: Final = KnownPath("4.2.2", "4.3.1", control=TRANSACTIONAL)
-EXPANDED: Final = KnownPath("4.2.2", "4.3.1", control=BATCHES, added=4)
+PARTITIONS_ADDED: Final = KnownPath("4.2.2", "4.3.1", control=BATCHES, added=4)
 REFUSED: Final = KnownPath("3.9.2", "4.0.1", control="")
 
 
@@ -148,11 +148,11 @@ KNOWN: Final = (
     Difference(
         name="`auto.offset.reset = latest` meets new partitions",
         source="Kafka, Consumer Configs",
-        path=EXPANDED,
+        path=PARTITIONS_ADDED,
         consumer="passes-over-new-partitions",
         subject="passes-over-new-partitions",
         words=("unseen", "skipped", "commit-ahead"),
-        stage="expanded",
+        stage="partitions-added",
     ),
     Difference(
         name="a static member replaced across protocols",
