@@ -24,7 +24,7 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.trial.session import Session
 
-pytest_plugins = ["pytester", "durations", "requirements", "engines", "tiers"]
+pytest_plugins = ["pytester", "durations", "requirements", "engines", "tiers", "gathering"]
 
 # `pytester` gives tests another home, where nothing was fetched, built or trained yet.
 os.environ.setdefault("KAFKA_TRIAL_CACHE", str(cache_folder()))

@@ -79,10 +79,13 @@ def on(partition: int, line: Line) -> Line:
     return replace(line, fields=line.fields | (there if "partition" in line.fields else {}) | entries)
 
 
-def fault(name: str, member: str | None, *, number: int = 0, acts_as: str | None = None) -> Line:
-    """A fault is in force from here on; `acts_as`: the one whose consequences it has."""
+def fault(
+    name: str, member: str | None, *, number: int = 0, acts_as: str | None = None, does: Sequence[str] = ()
+) -> Line:
+    """A fault is in force from here on; it `does` what it says, else what it acts as (as histories said it before)."""
     about = {"fault_no": number, "fault": name, "target": f"role: {member}", "member": member}
-    return Line("nemesis", "injected", about | ({"acts_as": acts_as} if acts_as else {}))
+    said = {"acts_as": acts_as} if acts_as else {}
+    return Line("nemesis", "injected", about | said | ({"consequences": [*does]} if does else {}))
 
 
 def healed(number: int = 0) -> Line:

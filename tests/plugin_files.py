@@ -48,7 +48,7 @@ from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.fault import fault
 
 
-@fault("nap", targets=("member",), scope="members", heals=True)
+@fault("nap", targets=("member",), scope="members", heals=True, consequences=["freezes"])
 def nap(injection):
     """A member sleeps a little."""
     before = injection.process("before")

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Line, assigned, commit, committed, delivered, judged, processed, revoked, with_settings
+from histories import (
+    Line,
+    after,
+    assigned,
+    commit,
+    committed,
+    delivered,
+    judged,
+    processed,
+    revoked,
+    with_settings,
+)
 
 BATCHES = with_settings(handler="batch")
+FAILED = processed("m0", 2, outcome="failed")
 
 
 def given(member: str, *offsets: int) -> list[Line]:
@@ -76,3 +88,45 @@ def test_a_commit_in_the_middle_of_a_batch_is_ahead_as_ever() -> None:
     """It covers a record of the batch that is not done."""
     lines = [assigned("m0"), given("m0", 0, 1), done("m0", 0), commit("m0", 2), committed(2, by="m0"), done("m0", 1)]
     assert [one["committed_offset"] for one in judged("commit-ahead", lines, settings=BATCHES)] == [2]
+
+
+REPLAYED = {
+    "its last record failed": [*given("m0", 0, 1, 2), *done("m0", 0, 1), FAILED],
+    "its last record was not ended": [*given("m0", 0, 1, 2), *done("m0", 0, 1)],
+}
+AGAIN = [*given("m0", 0, 1, 2), *done("m0", 0, 1, 2)]
+
+
+@pytest.mark.parametrize("name", ["redelivered", "illegal-redelivery", "nonmonotonic-poll", "reordered-key"])
+@pytest.mark.parametrize("first", REPLAYED.values(), ids=REPLAYED.keys())
+def test_a_batch_that_is_handed_out_again_from_the_committed_position_is_a_retry(first: list[Line], name: str) -> None:
+    """A client whose listener threw hands the whole batch out once more, whatever of it was done."""
+    lines = [assigned("m0"), *first, *AGAIN, *committed(3)]
+    assert judged(name, lines, records=3, settings=BATCHES) == []
+    assert len(judged("retried", lines, records=3, settings=BATCHES)) == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "offsets"),
+    [
+        (
+            [*given("m0", 0, 1), *done("m0", 0, 1), *committed(2), after(2), *given("m0", 0, 1), *done("m0", 0, 1)],
+            [0, 1],
+        ),
+        ([*given("m0", 0, 1), *done("m0", 0, 1), *given("m0", 0, 1), *done("m0", 0, 1)], [0, 1]),
+        ([*given("m0", 0, 1), *done("m0", 0), *given("m0", 1, 2), *done("m0", 1, 2)], []),
+        ([*given("m0", 0, 1), FAILED, *done("m0", 0, 1), *given("m0", 1, 2), *done("m0", 1, 2)], [1]),
+    ],
+    ids=["below the committed position", "of a batch that ended well", "what had no end", "not the whole batch"],
+)
+def test_other_batches_that_come_again_are_redelivered(lines: list[Line | list[Line]], offsets: list[int]) -> None:
+    """The floor holds for batches too."""
+    found = judged("redelivered", [assigned("m0"), *lines], records=3, settings=BATCHES)
+    assert [one["offset"] for one in found] == offsets
+
+
+def test_inside_a_batch_that_is_handed_out_again_order_holds() -> None:
+    """Its second time is no excuse for its own order."""
+    lines = [assigned("m0"), *REPLAYED["its last record failed"], *given("m0", 0, 1, 2), *done("m0", 1, 0, 2)]
+    found = judged("reordered-key", lines, records=["a"] * 3, settings=BATCHES)
+    assert [(one["offset"], one["later_offset"]) for one in found] == [(0, 1)]

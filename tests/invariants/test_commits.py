@@ -78,7 +78,15 @@ def test_commit_regression_settles() -> None:
 
 def test_commit_regression_with_a_restart_inside() -> None:
     """Somebody was told to start at 1 while the position had fallen."""
-    lines = [owner("m0"), committed(2, by="m0"), committed(1, by="m0"), after(1), answered("m1", 1), committed(2)]
+    lines = [
+        owner("m0"),
+        committed(2, by="m0"),
+        committed(1, by="m0"),
+        owner("m1"),
+        after(1),
+        answered("m1", 1),
+        committed(2),
+    ]
     assert [(one["recovered"], one["restart_inside"]) for one in judged("commit-regression", lines)] == [(True, True)]
 
 
@@ -89,7 +97,7 @@ def test_commit_regression_by_nobody_knows_whom() -> None:
 
 def test_commit_regression_by_an_operator() -> None:
     """A request from outside the lanes matches."""
-    lines = [owner("m0"), committed(2), committed(1, by="operator")]
+    lines = [owner("m0"), committed(2), owner(epoch=2), committed(1, by="operator")]
     assert [(one["by_operator"], one["own"]) for one in judged("commit-regression", lines)] == [(True, False)]
 
 

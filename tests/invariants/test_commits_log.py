@@ -18,7 +18,10 @@ from histories import (
     committed,
     ended,
     exited,
+    finding,
+    gone,
     holds,
+    log_end,
     on,
     owner,
     read_late,
@@ -27,8 +30,18 @@ from histories import (
     tombstone,
     with_settings,
 )
+from kafka_trial.claim import Claim
 from kafka_trial.invariants.commits import regressions
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, commits_in_effect, first_covering, standing
+from kafka_trial.invariants.commits_log import (
+    AMBIGUOUS,
+    OPERATOR,
+    STRANGER,
+    UNKNOWN,
+    commits_in_effect,
+    first_covering,
+    standing,
+)
+from kafka_trial.verdict.decide import rule_of
 
 IN_TRANSACTION = with_settings(progress="transaction", delivery="exactly-once")
 ONE = committed(1)[0]
@@ -98,6 +111,69 @@ def test_a_commit_is_told_with_what_stood_before_it() -> None:
 def test_the_committer_is_who_asked_for_this_position_around_its_time(lines: list[Line], committer: int) -> None:
     """A request took 25 ms until its answer was sent; the logs differ by 50 ms at most, unless a line is late."""
     assert commits_in_effect(batch_of(lines, partitions=2))["committer"].tolist() == [committer]
+
+
+OFF_LANE = asks("operator")
+NOBODY = owner(epoch=2)
+
+
+def bearing(member_id: str, line: Line = OFF_LANE) -> Line:
+    """The request bears that member id."""
+    return replace(line, fields=line.fields | {"member_id": member_id})
+
+
+@pytest.mark.parametrize(
+    ("lines", "committer"),
+    [
+        ([owner("m0"), ONE, bearing("id-m0")], 0),
+        ([owner("m0"), ONE, bearing("id-m0", asks_inside("operator"))], UNKNOWN),
+        ([owner("m0"), ONE, bearing("id-nobody")], STRANGER),
+        ([owner("m0"), ONE, OFF_LANE], STRANGER),
+        ([owner("m0"), NOBODY, ONE, OFF_LANE], OPERATOR),
+        ([holds("m0", 0), ONE, OFF_LANE], STRANGER),
+        ([holds("m0", 0), gone("m0"), ONE, OFF_LANE], OPERATOR),
+        ([owner("m0"), NOBODY, ONE, bearing("")], OPERATOR),
+    ],
+    ids=[
+        "a member's id",
+        "a member's id, in a transaction, and the commit is in none",
+        "an id that no lane saw",
+        "no id, while the group has members",
+        "no id, while the group is empty",
+        "no id, while the group has members (KIP-848)",
+        "no id, when its last member is gone (KIP-848)",
+        "an empty id",
+    ],
+)
+def test_off_the_lanes_the_committer_is_who_bears_the_id(lines: list[Line], committer: int) -> None:
+    """Without one it is an operator's, which brokers take from nobody while the group has members."""
+    assert commits_in_effect(batch_of(lines))["committer"].tolist() == [committer]
+
+
+def test_in_a_transaction_off_the_lanes_the_id_alone_tells_the_committer() -> None:
+    """Without one brokers take it from anybody, at any time."""
+    for member_id, committer in (("id-m0", 0), (None, STRANGER)):
+        asks = asks_inside("operator") if member_id is None else bearing(member_id, asks_inside("operator"))
+        lines = [NOBODY, *committed(1, producer=7), asks]
+        assert commits_in_effect(batch_of(lines, settings=IN_TRANSACTION))["committer"].tolist() == [committer]
+
+
+@pytest.mark.parametrize(
+    ("lines", "weight"),
+    [
+        ([owner("m0"), ONE, bearing("id-m0")], "violation"),
+        ([owner("m0"), ONE, OFF_LANE], "undecided"),
+        ([owner("m0"), NOBODY, ONE, OFF_LANE], "tolerated"),
+    ],
+    ids=["a member", "nobody knows", "an operator"],
+)
+@pytest.mark.parametrize("name", ["skipped", "commit-ahead", "commit-past-end"])
+def test_what_a_commit_skips_is_held_against_its_committer(name: str, lines: list[Line], weight: str) -> None:
+    """And against nobody, where nobody knows whose it is."""
+    (found,) = finding(name, [*lines, log_end(0)], records=1).instances
+    rule = rule_of(name)
+    assert rule is not None
+    assert rule.excuse(Claim("at-least-once"), found.attributes)[0] == weight
 
 
 def test_the_committer_in_a_transaction_asked_in_a_transaction() -> None:

@@ -79,6 +79,17 @@ STOPPED = [joins("m0"), assigned("m0"), handled("m0", 0), committed(1)]
 END = [phase("drain"), after(1)]
 
 
+def in_turn(name: str, does: str) -> list[Line]:
+    """A fault is on each of five members for most of a session, one after the other; it `does` what it says, else what
+    its name means."""
+    said = [does] if does else []
+    return [
+        line
+        for number in range(5)
+        for line in (fault(name, f"m{number}", number=number, does=said), after(31), healed(number))
+    ]
+
+
 def test_the_session_is_the_one_that_the_broker_was_told() -> None:
     """45 s, though consumer.toml says 3; a rebalance of 5, a commit interval of 1, and one record that is left."""
     assert bound_s([*STOPPED, *END]) == pytest.approx(45 + 5 + 1 + 0.01 + ONE_LEFT_S)
@@ -342,6 +353,16 @@ def test_a_close_may_wait_for_an_answer_that_never_comes(timeout_s: float | None
     end.fields.update(asked_ns=asked_ns, within_s=5.0)
     judged_ = finding("unbounded-close", [*lines, after(5), end], settings=with_settings(request_timeout_s=timeout_s))
     assert (judged_.count, sum(judged_.undecided.values())) == (found, 1 - found)
+
+
+def test_a_fault_of_a_plug_in_costs_what_it_says_it_does() -> None:
+    """Five that freeze a member for a session cost five, as five pauses do; such as delay answers cost none."""
+    none, by_pause, by_freeze, by_delay = (
+        bound_s([*STOPPED, *(in_turn(name, does) if name else []), *END])
+        for name, does in (("", ""), ("pause", ""), ("nap", "freezes"), ("nap", "delays-answers"))
+    )
+    assert by_freeze == by_pause > by_delay + 30
+    assert by_delay == pytest.approx(none, abs=0.1)
 
 
 def test_a_cut_costs_what_the_fault_costs_that_it_acts_as() -> None:

@@ -23,7 +23,7 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, BY_STOP, STILL_OPEN, member_lines, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, STILL_OPEN, member_lines, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 
 HERE = {"topic": "t", "partition": 0}
@@ -39,10 +39,10 @@ STRANGER = said("m9", "assigned", entries=[HERE | {"partition": 1}])  # whose pr
         ([revoked("m0")], (2, 20, Kind.REVOKED)),
         ([LOST], (2, 20, Kind.LOST)),
         ([revoked("m0"), LOST], (2, 20, Kind.REVOKED)),
-        ([STOPPED], (2, 20, BY_STOP)),
+        ([STOPPED], ("never", "never", STILL_OPEN)),
         ([exited("m0")], (2, 20, BY_EXIT)),
-        ([STOPPED, exited("m0")], (2, 20, BY_STOP)),
-        ([STOPPED, revoked("m0")], (2, 20, BY_STOP)),
+        ([STOPPED, exited("m0")], (3, 30, BY_EXIT)),
+        ([STOPPED, revoked("m0")], (3, 30, Kind.REVOKED)),
         ([revoked("m0"), STOPPED], (2, 20, Kind.REVOKED)),
         ([revoked("m0", 1), revoked("m1")], ("never", "never", STILL_OPEN)),
         ([assigned("m0", 1), exited("m1")], ("never", "never", STILL_OPEN)),
@@ -82,7 +82,7 @@ def test_possessions_are_told_by_partition_and_incarnation() -> None:
 
 
 def test_every_word_falls_into_the_possession_that_is_open() -> None:
-    """Before the first, in it, after it was revoked, in the next one, and after the member has stopped."""
+    """Before the first, in it, after it was revoked, in the next one, and there when the member has said it stops."""
     inside = [assigned("m0"), delivered("m0", 0), revoked("m0"), processed("m0", 0), assigned("m0")]
     lines = [delivered("m0", 5), *inside, delivered("m0", 1), STOPPED, processed("m0", 1)]
     own = member_lines(batch_of(lines))
@@ -94,7 +94,7 @@ def test_every_word_falls_into_the_possession_that_is_open() -> None:
         (5, False, -1, True),
         (6, True, 1, False),
         (7, False, 1, False),
-        (9, False, -1, False),
+        (9, False, 1, False),
     ]
 
 

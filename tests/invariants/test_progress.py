@@ -27,6 +27,7 @@ from histories import (
     undecided,
     with_settings,
 )
+from kafka_trial.history.consequences import consequences_in
 from kafka_trial.invariants.progress import machine_stalled, under_fault
 from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
@@ -170,7 +171,8 @@ def test_uncommitted_progress_is_told_of_each_partition() -> None:
 )
 def test_a_fault_touches_what_it_is_in_force_in_and_a_window_after(span: tuple[int, int], *, touched: bool) -> None:
     """In force from 10 to 20, and a window of 5; one that is never healed touches all that comes."""
-    window = Window(number=0, fault="stall", target="", member=None, injected_ns=10, healed_ns=20)
+    does = consequences_in({"fault": "stall"})
+    window = Window(number=0, fault="stall", target="", member=None, injected_ns=10, healed_ns=20, consequences=does)
     since, until = (np.array([at]) for at in span)
     assert under_fault(TrialContext(windows=(window,)), since, until, 5).tolist() == [touched]
     lasting = replace(window, healed_ns=None)

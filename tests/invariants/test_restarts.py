@@ -17,6 +17,7 @@ from histories import (
     handled,
     judged,
     on,
+    owner,
     revoked,
     started,
 )
@@ -43,6 +44,11 @@ def restarted(lines: list[Line | list[Line]]) -> list[bool]:
         ([fetched("m0", 0), *FELL, answered("m0", 1), answered("m0", 1), answered("m0", 1), fetched("m0", 5)], False),
         ([fetched("m0", 0), *FELL, answered("m1", 1)], False),
         ([M0, *handled("m0", 0, 1), *FELL, GAUGE, *handled("m0", 2)], False),
+        (
+            [owner("m0"), after(1), M0, *handled("m0", 0, 1), *FELL, after(1), answered("m1", 1), *handled("m0", 2)],
+            False,
+        ),
+        ([owner("m0"), after(1), fetched("m0", 0), *FELL, after(1), answered("m1", 1), fetched("m1", 1)], False),
     ],
     ids=[
         "inside an ownership epoch, and it goes on",
@@ -52,6 +58,8 @@ def restarted(lines: list[Line | list[Line]]) -> list[bool]:
         "again and again",
         "of a member that fetches nothing",
         "by its own word, where no fetch was seen",
+        "of a member that does not own the partition, where no fetch was seen",
+        "of a member that does not own the partition, and fetches it",
     ],
 )
 def test_a_gauge_that_asks_for_the_committed_position_restarts_nothing(

@@ -337,6 +337,21 @@ def test_a_restart_by_hand_begins_a_possession() -> None:
     assert [one["offset"] for one in judged("redelivered", [*lines, *again], settings=BY_HAND)] == [0]
 
 
+def test_a_restart_by_hand_is_one_though_its_position_is_logged_behind_the_fetch() -> None:
+    """Two brokers write their request logs each at its own pace."""
+    lines = [fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1), after(1), fetched("m0", 2), after(1)]
+    again = [fetched("m0", 0, size_bytes=9), later(answered("m0", 0), 20_000_000), *handled("m0", 0)]
+    assert judged("nonmonotonic-poll", [*lines, *again], settings=BY_HAND) == []
+
+
+def test_work_without_a_right_begins_anew_at_a_position_that_others_committed() -> None:
+    """It was given something else; what it left out lies between two starts."""
+    took = [owner("m0"), synced("m0", 0), synced("m1", 1), assigned("m1", 1), fetched("m1", 0, size_bytes=9)]
+    lines = [*took, *handled("m1", 0), after(1), answered("m1", 2), fetched("m1", 2, size_bytes=9), *handled("m1", 2)]
+    assert judged("poll-skip", lines) == []
+    assert judged("poll-skip", [*took, *handled("m1", 0), *handled("m1", 2)]) != []
+
+
 @pytest.mark.parametrize(("ns", "possessions"), [(0, 1), (1, 2)], ids=["in the same instant", "a nanosecond later"])
 def test_a_restart_by_hand_asks_for_its_position_after_it_last_fetched(ns: int, possessions: int) -> None:
     """What was answered no later than the fetch before is none of it."""

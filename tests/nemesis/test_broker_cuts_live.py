@@ -129,11 +129,11 @@ def test_a_broker_dies_at_the_request_and_is_back(cut: dict[str, Outcome], work:
 
 @pytest.mark.parametrize("name", CELLS)
 def test_the_history_tells_which_broker_it_was(cut: dict[str, Outcome], work: Arena, name: str) -> None:
-    """All members are hit, so that the lines name no member: a broker, what it acts as, and the evidence."""
+    """All members are hit, so that the lines name no member: a broker, what that does, and the evidence."""
     no = list(CELLS).index(name)
     events = list(Follower(work.context.history, "nemesis.jsonl").new_events())
     injected = [event for event in events if event.kind == "injected"][no - len(CELLS)]
     judged = [event for event in events if event.kind == "evidence"][no - len(CELLS)]
     assert (injected.member, injected.details["broker"]) == (None, cut[name].evidence.details["broker"])
-    assert injected.details["acts_as"] == "broker-kill"
+    assert injected.details["consequences"] == ["leaves-requests-open", "stops-broker"]
     assert judged.details["bit"] is True

@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import fault as faults
 from kafka_trial.nemesis.context import FaultContext
@@ -101,7 +102,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(faults, "_REGISTRY", dict(faults._REGISTRY))
     written: list[str] = []
 
-    @fault("note", targets=("all",), scope="members", heals=False, recovers_within_s=0.0)
+    @fault("note", targets=("all",), scope="members", heals=False, consequences=(), recovers_within_s=0.0)
     def note(injection: Injection, *, name: str = "", fails: str = "") -> Iterator[Evidence]:
         """Writes into a list."""
         if fails == "inject":
@@ -177,7 +178,7 @@ def test_what_a_stopped_run_did_not_wait_for_is_not_told(context: FaultContext, 
     """Stopped while it waits for traffic, a run knows neither that it came back nor that it did not."""
     stop = threading.Event()
 
-    @fault("stops", targets=("all",), scope="members", heals=True, recovers_within_s=60.0)
+    @fault("stops", targets=("all",), scope="members", heals=True, consequences=(), recovers_within_s=60.0)
     def stops(injection: Injection) -> Iterator[Evidence]:
         """Ends the run a moment after it was healed."""
         yield Evidence(True, "seen")
@@ -192,7 +193,7 @@ def test_where_nobody_runs_no_traffic_is_waited_for(
     context: FaultContext, notes: list[str], monkeypatch: pytest.MonkeyPatch, *, alive: bool, healed_traffic: bool
 ) -> None:
     """A fault of the topic was played while every member was away: whose connections should move bytes again?"""
-    monkeypatch.setitem(faults._REGISTRY, "note", replace(find_fault("note"), of_topic=True))
+    monkeypatch.setitem(faults._REGISTRY, "note", replace(find_fault("note"), consequences=[Consequence.CHANGES_TOPIC]))
     monkeypatch.setattr(context.group.members[0], "alive", alive)
     _, (outcome,) = run_schedule(context, make_plan([note_step("a", 0, 0.1)], seed=1))
     assert (notes, outcome.healed_traffic) == (["a injected", "a healed"], healed_traffic)
@@ -319,7 +320,9 @@ def injection_of(context: FaultContext, fault_name: str, *, for_s: float) -> Inj
     """Returns the injection of one fault on m0."""
     planned = Planned(0, fault_name, "member", 0.0, for_s)
     target = Target("member", "m0", members=("m0",))
-    return Injection(context, planned, target, scope="members", stop=threading.Event(), rng=random.Random(1))
+    return Injection(
+        context, planned, target, scope="members", consequences=(), stop=threading.Event(), rng=random.Random(1)
+    )
 
 
 @pytest.mark.parametrize(("for_s", "session_ms", "lasts_s"), [(10, 45_000, 56.25), (10, 6_000, 10), (10, None, 10)])

@@ -11,6 +11,7 @@ import pytest
 
 from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
+from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import Event
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.invariants.claim_rule import Anomaly
@@ -44,7 +45,7 @@ def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
 
 def part(partition: int, records: int = 100) -> SliceCoverage:
     """Returns the coverage of a partition of which every record was handled once."""
-    return SliceCoverage("t", partition, records, records, records, 0, records, 3)
+    return SliceCoverage("t", partition, records, records, records, 0, records, 3, keyed=records, done=records)
 
 
 def judgement(trial_context: TrialContext = WELL, **changes: Any) -> Judgement:
@@ -65,6 +66,21 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
         counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200)
         | {"effects": 0, "commits": 6, "commits refused": 0},
     )
+
+
+def test_what_members_discarded_by_their_own_word_alone_proves_nothing() -> None:
+    """Nothing was done, no sink heard of anything, and nothing was handed on; one record that was done is enough."""
+    nothing_done = replace(part(0), done=0)
+    told = "all 200 records that were handled were discarded or set aside, by the members' word alone"
+    assert case(coverage=Coverage((nothing_done, replace(part(1), done=0)))).gaps == (told,)
+    assert case(coverage=Coverage((nothing_done, replace(part(1), done=1)))).gaps == ()
+
+
+def test_a_topic_without_a_key_is_told() -> None:
+    """Nobody can tell order per key there; one record with a key is enough."""
+    assert case(coverage=Coverage((replace(part(0), keyed=0),))).keyless
+    assert not case(coverage=Coverage((replace(part(0), keyed=1),))).keyless
+    assert not case(coverage=Coverage()).keyless
 
 
 def test_what_the_machine_withheld_is_told_by_its_samples() -> None:
@@ -315,7 +331,7 @@ def test_of_members_that_say_nothing_what_moves_is_work(
 
 def gaps_of(fault: str, m1: MemberCoverage, faults: FaultCoverage, *, m0: MemberCoverage) -> tuple[str, ...]:
     """Returns what is said of a trial of two members in which the fault was on m1."""
-    window = Window(0, fault, "member: m1", "m1", 1, 2)
+    window = Window(0, fault, "member: m1", "m1", 1, 2, consequences=consequences_in({"fault": fault}))
     coverage = Coverage((part(0), part(1)), {"m0": m0, "m1": m1}, {0: faults})
     return case(trial_context=TrialContext(ended="ok", windows=(window,)), coverage=coverage).gaps
 
@@ -363,7 +379,7 @@ def test_of_a_fault_of_the_topic_while_nobody_ran_no_traffic_is_asked(fault: str
         WELL,
         members=("m0",),
         incarnations=(WENT, CAME),
-        windows=(Window(0, fault, "all: all", None, at_ns + 5, at_ns + 9, at_ns),),
+        windows=(Window(0, fault, "all: all", None, at_ns + 5, at_ns + 9, at_ns, consequences_in({"fault": fault})),),
     )
     coverage = Coverage((part(0), part(1)), {"m0": MemberCoverage(5, 5, 1)}, {0: FaultCoverage(0, 0)})
     found = case([event], trial_context=away, coverage=coverage)

@@ -635,3 +635,13 @@ def test_a_verdict_folds_only_what_it_holds_against_the_consumer() -> None:
     harmless = AnomalyResult("zombie-commit", (one("zombie-commit", "offsets#4"),))
     table = verdict_to_table(decide(VerdictInput((case.found[0], harmless)), Claim("unclaimed")))
     assert [(row["anomaly"], "follows" in row) for row in table["violations"]] == [("commit-regression", False)]
+
+
+@pytest.mark.parametrize(
+    ("order", "word"), [("key", "unknown"), ("key-across-partitions", "unknown"), ("partition", "pass")]
+)
+def test_order_per_key_is_not_judged_where_no_record_has_a_key(order: str, word: str) -> None:
+    """Order in the partition is."""
+    verdict = verdict_of(Claim("at-least-once", order=order), keyless=True)
+    assert verdict.verdict == word
+    assert ("claimed but not judged: reordered-key: no record has a key" in verdict.reasons) == (word == "unknown")

@@ -132,7 +132,7 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     control_read      topic state(complete|incomplete) count message?
                     unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?
-                                      acts_as? (injected: the fault whose consequences it has, where it is not its own)
+                                      consequences?[...] (injected: what it does, as history/consequences.py names it)
                     armed             fault_no fault target   (one that waits for what it is to hit: not in force yet)
                     sample            fault_no phase(before|inside|after) witness(S|P|O|R|process|metadata|toxics) details
                     crash_point       name member? state(armed|passed|killed)   (where the effects go to a table)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.kernels import NEVER, NONE, Bools, Ints, at_or_after, at_or_before, picked
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]  # from when to when, in nanoseconds; NEVER: to the end
 BY_THE_TRIAL = ("stop", "overdue", "kill")  # how the harness asks a process to end (`Incarnation.asked`)
-OF_THE_TOPIC = ("records-deleted", "partitions-added")  # faults that need no member that runs
 
 
 def absences(trial_context: TrialContext) -> tuple[Span, ...]:
@@ -40,7 +40,7 @@ def hits_nobody(trial_context: TrialContext, window: Window) -> bool:
     """Tells whether a fault of the topic was played while no member ran: nobody had anything to do for it."""
     begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
     away = any(since <= begun_ns and window.injected_ns <= until for since, until in absences(trial_context))
-    return away and window.fault in OF_THE_TOPIC
+    return away and window.does(Consequence.CHANGES_TOPIC)
 
 
 def expired_while_away(batch: Batch, expired: Table, covered_ns: Ints) -> tuple[Bools, Bools]:

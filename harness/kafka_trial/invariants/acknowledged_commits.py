@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.clients import incarnation_of, members_of
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, commits_in_effect
+from kafka_trial.invariants.commits_log import NOT_TOLD, OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -122,7 +122,7 @@ def _stored_beyond(batch: Batch, acked: Table, since_ns: Ints) -> tuple[Bools, B
     """Returns whether the member, and whether nobody knows who, committed such a position or a later one between a
     refusal and its report."""
     log = commits_in_effect(batch)
-    committer = np.where(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)), UNKNOWN, log["committer"])
+    committer = np.where(np.isin(log["committer"], NOT_TOLD), UNKNOWN, log["committer"])
     log = log.only("slice", "committed_offset", "effect_ns").having(member=committer)
     own, unknown = (
         _reached(log, acked.having(member=member), since_ns)

@@ -155,7 +155,17 @@ def _incarnations(trial_context: TrialContext) -> Table:
         trial_context.incarnations,
         key=lambda incarnation: (incarnation.member, incarnation.started_ns, incarnation.source),
     )
-    names = ("source", "member", "started_ns", "closed_seq", "closed_ns", "exited_seq", "exited_ns", "worked_ns")
+    names = (
+        "source",
+        "member",
+        "started_ns",
+        "closed_seq",
+        "closed_ns",
+        "exited_seq",
+        "exited_ns",
+        "worked_ns",
+        "in_hand",
+    )
     columns = {
         name: np.array(
             [NONE if (value := getattr(incarnation, name)) is None else value for incarnation in incarnations], np.int64

@@ -94,7 +94,9 @@ def memory_claimed(claim: Claim) -> bool:
 
 
 def not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
-    """Excuses what was committed from outside the members."""
+    """Excuses what was committed from outside the members; undecided where nobody can tell."""
+    if attributes.get("by_stranger"):
+        return "undecided", Undecided.MAYBE_OPERATOR
     if attributes.get("by_operator"):
         return "tolerated", "made by an operator, from outside the members"
     return VIOLATION

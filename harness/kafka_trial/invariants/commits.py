@@ -16,7 +16,7 @@ from kafka_trial.invariants.claim_rule import (
     not_an_operators,
     sharing_an_event,
 )
-from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, requests_of
+from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, from_outside, requests_of
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -38,6 +38,7 @@ from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.truncations import cut_off
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 
 def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     own = attributes.get("own")
-    if attributes.get("by_operator"):
-        return "tolerated", "made by an operator, from outside the members"
+    weight, why = not_an_operators(claim, attributes)
+    if weight != "violation":
+        return weight, why
     if not attributes.get("recovered") or claim.commits == "monotonic":
         return VIOLATION
     if attributes.get("restart_inside") or own is False:
@@ -55,6 +57,12 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if own is None:
         return "undecided", Undecided.BACKWARD_COMMITTER_UNKNOWN
     return "tolerated", "the owner made it itself, and later commits passed it before anything started from it"
+
+
+def _past_end(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("cut_off"):
+        return "tolerated", "the log had been longer: the cluster cut it off behind the commit"
+    return not_an_operators(claim, attributes)
 
 
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -74,6 +82,7 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     message="the committed offset of {place} fell from {from} to {to} and {recovery}",
     deciding=(
         "by_operator",
+        "by_stranger",
         "recovered",
         "own",
         "restart_inside",
@@ -100,8 +109,8 @@ def commit_regression(batch: Batch) -> Findings:
     first, back = episodes["first"], episodes["back"]
     recovered = back >= 0
     ended_ns = np.where(recovered, picked(log["commit_wall_ns"], back, NONE), NONE)
-    by_operator = picked(log["committer"], first, 0) == OPERATOR
-    owned = np.where(by_operator, 0, picked(log["owned"], first, -1))
+    committer = picked(log["committer"], first, 0)
+    owned = np.where(committer == OPERATOR, 0, picked(log["owned"], first, -1))
     rows = table(
         slice=episodes["slice"],
         order=picked(log["log_offset"], first, NONE),
@@ -110,7 +119,7 @@ def commit_regression(batch: Batch) -> Findings:
         lasted_ms=np.where(recovered, (ended_ns - picked(log["commit_wall_ns"], first, NONE)) // 1_000_000, NONE),
         recovered=recovered,
         own=np.array([None, False, True], dtype=object)[owned + 1],
-        by_operator=by_operator,
+        **from_outside(committer),
         restart_inside=_restarted_inside(batch, episodes),
     )
     places = (picked(log["peak_row"], first, -1), first, back)
@@ -180,15 +189,15 @@ def zombie_commit(batch: Batch) -> Findings:
     level="none",
     progress_in_kafka=True,
     severity=160,
-    rule=Rule(always, not_an_operators),
+    rule=Rule(always, _past_end),
     message="{committed_offset} was committed on {place}, past the log end {log_end}",
-    deciding=("by_operator",),
+    deciding=("by_operator", "by_stranger", "cut_off"),
 )
 def commit_past_end(batch: Batch) -> Findings:
     """A position beyond the end of the log was committed: a restart there finds no record, and resets by policy.
 
     "The committed offset is the next record that will be read" (KafkaConsumer): at most the log end. Judged against the
-    first log end that was read after the commit was seen; never legal.
+    first log end that was read after the commit was seen. Legal where the log had been as long, and was cut off.
 
     Smallest history: committed 15, log end 10.
 
@@ -207,13 +216,15 @@ def commit_past_end(batch: Batch) -> Findings:
         log["committed_offset"] > ever
     )  # a log end only grows: what was there before is proof enough
     past = log.take(beyond)
+    was_longer = cut_off(batch, past["slice"], past["committed_offset"] - 1, past["effect_ns"])
     rows = table(
         slice=past["slice"],
         order=past["log_offset"],
         log_offset=past["log_offset"],
         committed_offset=past["committed_offset"],
         log_end=end[beyond],
-        by_operator=past["committer"] == OPERATOR,
+        **from_outside(past["committer"]),
+        cut_off=np.array([None, True], dtype=object)[was_longer.astype(np.int64)],
     )
     read = ends.take(after[beyond])
     proofs = [(past["source"], past["seq"]), (read["source"], read["seq"])]

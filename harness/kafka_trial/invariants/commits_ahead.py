@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
-from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, first_covering, requested, requested_at
+from kafka_trial.invariants.commits_log import (
+    UNKNOWN,
+    commits_in_effect,
+    first_covering,
+    from_outside,
+    requested,
+    requested_at,
+)
 from kafka_trial.invariants.delivery import uncertain_after_kill
 from kafka_trial.invariants.handlers import completions, first_done, first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -32,6 +39,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.truncations import written_anew
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -57,7 +65,7 @@ UNDECIDED = {
     severity=170,
     rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
     message="{committed_offset} was committed on {place} before record {offset} was processed",
-    deciding=("by_operator",),
+    deciding=("by_operator", "by_stranger"),
 )
 def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
@@ -89,6 +97,7 @@ def commit_ahead(batch: Batch) -> Findings:
         offset=ahead["offset"],
         seen_by=np.array(["own word", "offsets log"], dtype=object)[ahead["by_log"].astype(np.int64)],
         by_operator=ahead["by_operator"],
+        by_stranger=ahead["by_stranger"],
     )
     proofs = [("record_source", "record_seq"), ("commit_source", "commit_seq"), ("done_source", "done_seq")]
     undecided = [(because, _cases(rising.take(rising[name]), rows)) for because, name in UNDECIDED.items()]
@@ -118,7 +127,7 @@ def _ahead_by_lines(batch: Batch) -> Table:
         committed_offset=commits["committed_offset"],
         offset=record["offset"],
         by_log=np.zeros(len(commits), np.bool_),
-        by_operator=np.zeros(len(commits), np.bool_),
+        **from_outside(np.full(len(commits), UNKNOWN)),
         commit_source=commits["source"].astype(np.int64),
         commit_seq=commits["seq"],
         record_source=record["source"].astype(np.int64),
@@ -190,7 +199,7 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
         committed_offset=commits["committed_offset"],
         offset=records["offset"][row],
         by_log=np.ones(len(commits), np.bool_),
-        by_operator=commits["committer"] == OPERATOR,
+        **from_outside(commits["committer"]),
         commit_source=commits["source"].astype(np.int64),
         commit_seq=commits["seq"],
         record_source=records["source"][row].astype(np.int64),
@@ -213,8 +222,10 @@ def _rising(batch: Batch) -> Table:
     before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
     numbers = np.flatnonzero(log["committed_offset"] > before)
     rising = log.take(numbers).having(before=before[numbers])
+    anew = written_anew(batch)
     by_word, by_log = (
-        _passed_last(batch, rising, times) for times in (_told_ns(batch), first_handled_of_records(batch).said_ns)
+        _passed_last(batch, rising, np.where(anew, NONE, times))
+        for times in (_told_ns(batch), first_handled_of_records(batch).said_ns)
     )
     before_it, late_ns = requested(batch, rising)
     latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))

@@ -3,8 +3,9 @@
 A commit in a transaction takes effect at the marker that takes it, if no later record of the partition took effect
 before ("existing == null || offsetAndMetadata.recordOffset > existing.recordOffset": Kafka, OffsetMetadataManager); of
 several in one transaction the last one counts. One whose transaction was aborted never took effect, and a pending one
-has not yet. A tombstone means "no commit": a new stretch begins. The committer comes from the request log: a line on a
-member's lane that asked for this very position, answered without an error, around the commit's time.
+has not yet. A tombstone means "no commit": a new stretch begins. The committer comes from the request log: a line that
+asked for this very position, answered without an error, around the commit's time, on a member's lane or, off the lanes,
+with a member's id. One off the lanes without an id is the operator's; while the group has members nobody knows whose.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
-from kafka_trial.invariants.ownership_log import ownership_at
+from kafka_trial.invariants.ownership_log import has_members, ownership_at
 from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
+STRANGER = -4  # it asked off the lanes, and nothing tells whether it is a member or an operator
+NOT_TOLD = (UNKNOWN, AMBIGUOUS, STRANGER)
 
 
 @index
@@ -45,8 +48,8 @@ def commits_in_effect(batch: Batch) -> Table:
 
     Columns: those of OFFSETS_LOG_COMMITS (`families.py`); effect_ns (when it took effect); `stretch` (numbered between
     tombstones); `peak` (the greatest committed offset before it in its stretch, NONE if none) and `peak_row`;
-    `committer` (a member, UNKNOWN, OPERATOR or AMBIGUOUS) and its `incarnation` (-1 unknown); `owned` (1 the committer
-    owned the partition there, 0 others did, -1 nobody knows).
+    `committer` (a member, UNKNOWN, OPERATOR, AMBIGUOUS or STRANGER) and its `incarnation` (-1 unknown); `owned` (1 the
+    committer owned the partition there, 0 others did, -1 nobody knows).
     """
     log = _effective(batch)
     tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE
@@ -54,6 +57,10 @@ def commits_in_effect(batch: Batch) -> Table:
     found = log.having(stretch=stretch).take(~tombstones)
     peak_row = max_before(found["stretch"], found["committed_offset"])
     committer = _committers(batch, found, "member")
+    # "Member epoch is negative and the group is empty": only then is a commit without a member id taken (Kafka,
+    # ConsumerGroup.validateOffsetCommit; the same for classic groups).
+    refused = (committer == OPERATOR) & has_members(batch, found["log_offset"])
+    committer = np.where(refused, STRANGER, committer)
     client = np.where(committer >= 0, _committers(batch, found, "client"), -1)
     effect_ns = batch.monotonic(found["effect_wall_ns"], found["effect_time_ns"])
     return found.having(
@@ -64,6 +71,13 @@ def commits_in_effect(batch: Batch) -> Table:
         incarnation=incarnation_at(batch, committer, effect_ns),
         owned=np.where(client >= 0, ownership_at(batch, found["slice"], client, found["log_offset"]), -1),
     )
+
+
+def from_outside(committers: Ints) -> dict[str, Array]:
+    """Returns of commits whether they are from outside the members (`by_operator`), and True where nobody can tell
+    (`by_stranger`; None: where somebody can)."""
+    strangers = np.where(committers == STRANGER, 1, 0)
+    return {"by_operator": committers == OPERATOR, "by_stranger": np.array([None, True], dtype=object)[strangers]}
 
 
 def standing(batch: Batch, at_ns: int | None) -> Ints:
@@ -233,20 +247,35 @@ def _targets(asked: Table, commits: Table) -> tuple[Ints, Ints]:
 
 
 def _requests(batch: Batch) -> Table:
-    """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
+    """Returns the accepted commit requests with their member: who runs in the lane or, off the lanes, whose id it
+    bears; else OPERATOR."""
     asked = commit_requests(batch)
     asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE))
-    member = members_of(batch, asked["lane"], otherwise=OPERATOR)
-    return asked.having(member=member, client=_clients_of(batch, asked, member))
+    member_id = _member_ids(batch, asked)
+    in_lane = members_of(batch, asked["lane"], otherwise=OPERATOR)
+    member = np.where(in_lane == OPERATOR, _by_id(batch, asked, member_id), in_lane)
+    return asked.having(member=member, client=_clients_of(batch, asked, member, member_id))
 
 
-def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
+def _member_ids(batch: Batch, asked: Table) -> Ints:
+    """Returns the member id (a number) that each request bears, -1 for none."""
+    named = batch.of(Kind.COMMIT_EPOCH).sorted_by("source", "seq")
+    return picked(named["member_id"], exactly(named["source"], named["seq"], asked["source"], asked["seq"]), -1)
+
+
+def _by_id(batch: Batch, asked: Table, member_id: Ints) -> Ints:
+    """Returns whose id each request bears: a STRANGER's where no lane saw it. One without an id is the operator's; but
+    for those in a transaction, which brokers take from anybody at any time."""
+    owner = np.array([*batch.trial_context.owners, -1], np.int64)[member_id]
+    stranger = (member_id >= 0) | (asked["in_transaction"] == IN_TRANSACTION)
+    return np.where(owner >= 0, owner, np.where(stranger, STRANGER, OPERATOR))
+
+
+def _clients_of(batch: Batch, asked: Table, member: Ints, member_id: Ints) -> Ints:
     """Returns the client behind each request: the member, where it is alone in its lane; else by the member id in the
     request, else by its connection, which in a transaction is the producer's. AMBIGUOUS where neither tells."""
     known = known_clients(batch)
-    epochs = batch.of(Kind.COMMIT_EPOCH).sorted_by("source", "seq")
-    row = exactly(epochs["source"], epochs["seq"], asked["source"], asked["seq"])
-    by_id = known.of_member_id[picked(epochs["member_id"], row, -1)]
+    by_id = known.of_member_id[member_id]
     client = np.where(by_id >= 0, by_id, known.of_connection[asked["connection"]])
     several = np.isin(asked["lane"], sorted(known.lanes))
-    return np.where(several, np.where(client >= 0, client, AMBIGUOUS), member)
+    return np.where(several, np.where(client >= 0, client, AMBIGUOUS), np.where(by_id >= 0, by_id, member))

@@ -29,6 +29,7 @@ from kafka_trial.invariants.request_logs import never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.truncations import cut_off
 
 
 @invariant(
@@ -96,15 +97,16 @@ def refuted_lines(batch: Batch) -> Table:
 
 
 def is_refuted(batch: Batch, rows: Table) -> Bools:
-    """Returns which rows (slice, source, seq) are refuted lines."""
+    """Returns which rows (slice, source, seq, time_ns) are refuted lines, or effects of what was sent only later."""
     found, size = refuted_lines(batch), len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
-    return there
+    return there | _before_sent(batch, rows)
 
 
 def _before_sent(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines were read before the workload sent the record, by more than the tolerance."""
+    """Returns which lines were read, or effects seen, before the workload sent the record, by more than the
+    tolerance."""
     early = batch.of(Kind.SENT_LATER).sorted_by("slice", "source", "seq")
     size = len(batch.trial_context.sources) + 1
     found = exactly(
@@ -114,14 +116,17 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
         lines["seq"],
     )
     before: Bools = picked(early["sent_ns"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
+    before &= ~cut_off(batch, lines["slice"], lines["offset"], lines["time_ns"])  # it may be of the record before it
     return before & ~batch.vague(lines["source"])
 
 
 def _beyond_end(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it."""
+    """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it,
+    and nothing shows that the log had been longer before."""
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
     beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.vague(lines["source"])
+    beyond &= ~cut_off(batch, lines["slice"], lines["offset"], lines["time_ns"])
     return beyond | (lines["offset"] < 0)
 
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, in_the_range, on_the_partition, under
+from kafka_trial.invariants.claim_rule import (
+    VIOLATION,
+    Attributes,
+    Rule,
+    Weight,
+    in_the_range,
+    not_an_operators,
+    on_the_partition,
+    under,
+)
 from kafka_trial.invariants.commits_log import (
     AMBIGUOUS,
     OPERATOR,
@@ -15,6 +24,7 @@ from kafka_trial.invariants.commits_log import (
     commits_in_effect,
     final_committed_offsets,
     first_covering,
+    from_outside,
 )
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import first_handled_of_records
@@ -31,12 +41,14 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.long_silences import told_of_all
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.sink_effects import done_again
 from kafka_trial.invariants.skips import in_flight
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.truncations import cut_below, written_anew
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -44,8 +56,9 @@ if TYPE_CHECKING:
 
 
 def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
-    if attributes.get("by_operator"):
-        return "tolerated", "skipped by an operator's commit, from outside the members"
+    weight, why = not_an_operators(claim, attributes)
+    if weight != "violation":
+        return weight, why
     if claim.delivery == "at-most-once" and attributes.get("in_flight_at_crash"):
         return "tolerated", "in flight at a crash: at-most-once allows it"
     return VIOLATION
@@ -69,6 +82,7 @@ def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     message="record {offset} of {place} was committed past and never processed",
     deciding=(
         "by_operator",
+        "by_stranger",
         "in_flight_at_crash",
     ),
     follows={"commit-ahead": in_the_range},
@@ -77,9 +91,10 @@ def skipped(batch: Batch) -> Findings:
     """A record was committed past, and never handled: it is lost.
 
     "At least once: messages are never lost" (Kafka, Message Delivery Semantics): a position may be committed only after
-    the records before it were processed. Legal under at-most-once for what was in flight at a crash, and where an
-    operator moved the position. A member killed with -9 never reports its last act: without a sink, what it
-    committed after its last line is undecided.
+    the records before it were processed. Legal under at-most-once for what was in flight at a crash, where an operator
+    moved the position, and where the cluster cut the log off and wrote another record there. A member killed with -9
+    never reports its last act: without a sink, what it committed after its last line is undecided; but not where it
+    lived on for four poll intervals without a word, and fetched and beat all the while.
 
     Smallest history: records 0 and 1, `processed` 1, committed 2.
 
@@ -99,7 +114,7 @@ def skipped(batch: Batch) -> Findings:
         order=lost["offset"],
         offset=lost["offset"],
         committed_offset=picked(commits["committed_offset"], covered_by, NONE),
-        by_operator=picked(commits["committer"], covered_by, UNKNOWN) == OPERATOR,
+        **from_outside(picked(commits["committer"], covered_by, UNKNOWN)),
         in_flight_at_crash=in_flight(batch, lost, covered_by),
     )
     commit = (picked(commits["source"], covered_by, -1), picked(commits["seq"], covered_by, -1))
@@ -168,7 +183,7 @@ def redelivered(batch: Batch) -> Findings:
     """
     again, floor = _again(batch)
     effects, floors, below = done_again(batch)
-    legal = (again["offset"] >= floor) | ~again["elsewhere"]
+    legal = (again["offset"] >= floor) | ~again["elsewhere"] | cut_below(batch, again, floor)
     return _redeliveries(batch, (again.take(legal), floor[legal]), (effects.take(~below), floors[~below]))
 
 
@@ -201,6 +216,7 @@ def illegal_redelivery(batch: Batch) -> Findings:
     again, floor = _again(batch)
     effects, floors, by_effects = done_again(batch)
     below = (again["offset"] < floor) & again["elsewhere"]
+    below &= ~cut_below(batch, again, floor)
     return _redeliveries(batch, (again.take(below), floor[below]), (effects.take(by_effects), floors[by_effects]))
 
 
@@ -218,7 +234,7 @@ def uncertain_after_kill(batch: Batch, commits: Array) -> Bools:
         & (effect_ns > picked(incarnations["worked_ns"], incarnation, NEVER) - _unflushed_ns(batch))
     )
     nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
-    uncertain: Bools = known | (nobody & _some_killed(batch, effect_ns))
+    uncertain: Bools = (known & ~told_of_all(batch, commits)) | (nobody & _some_killed(batch, effect_ns))
     return uncertain & (commits >= 0)
 
 
@@ -249,7 +265,7 @@ def _never_handled(batch: Batch, *, committed: bool) -> Table:
     records = batch.records
     past = records["offset"] < final_committed_offsets(batch)[records["slice"]]
     if committed:
-        return records.take(past & (first_handled_of_records(batch).time_ns == NEVER))
+        return records.take(past & (first_handled_of_records(batch).time_ns == NEVER) & ~written_anew(batch))
     snapshot_ns = batch.trial_context.snapshot_ns
     return records.take(
         ~past & (first_handled_of_records(batch).time_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns))

@@ -165,8 +165,7 @@ def _settled(batch: Batch) -> Table:
 
 def _expels(answer: GroupAnswer) -> bool:
     """Tells whether an answer leaves its member without partitions: it left, or a request but a commit was fenced."""
-    left = answer.api == "LEAVE_GROUP" or (answer.epoch is not None and answer.epoch < 0)
-    return left or (answer.error in FENCING and answer.api not in COMMITS)
+    return answer.leaves or (answer.error in FENCING and answer.api not in COMMITS)
 
 
 def _listing(batch: Batch) -> Table:

@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.client_attribution import callbacks
 from kafka_trial.invariants.clients import incarnation_of, known_clients
@@ -39,7 +40,7 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.ownership_log import logged_assignments
-from kafka_trial.invariants.response_delivery import HARMLESS
+from kafka_trial.invariants.response_delivery import LATE_OR_LOST
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer, HeartbeatRun, TrialContext, Window
@@ -49,7 +50,7 @@ KEEPS: Final = (0, 27, 79, 113)
 REBALANCING: Final = 27
 SECOND_NS: Final = 1_000_000_000
 OF_ALL: Final = -2
-CLOSES: Final = HARMLESS - {"requests-held"}  # faults that end no session behind a member's back
+MAY_END_SESSION: Final = (*LATE_OR_LOST, Consequence.CUTS_OFF)  # it may end a session behind a member's back
 
 
 @index
@@ -180,7 +181,7 @@ def _disturbed(batch: Batch, rows: Table) -> Bools:
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS
     disturbed = np.zeros(len(rows), np.bool_)
     for window in about.windows:  # faults, not events: some dozens at most
-        if window.kind not in CLOSES:
+        if window.does(*MAY_END_SESSION):
             begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
             until_ns = NEVER if window.healed_ns is None else window.healed_ns + wait_ns
             inside = (rows["until_ns"] >= begun_ns) & (rows["time_ns"] <= until_ns)

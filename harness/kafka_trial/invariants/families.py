@@ -279,7 +279,7 @@ ALTERED_RECORDS = Family(
     },
 )
 EARLY_LINES = Family(
-    "lines about records that were sent only afterwards",
+    "lines and effects of records that were sent only afterwards",
     (Kind.SENT_LATER,),
     {"offset": OFFSET, "sent_ns": Column("until", "when the record was sent, on the harness's clock")},
 )
@@ -329,12 +329,12 @@ COMMIT_REQUESTS = Family(
     },
 )
 COMMIT_EPOCHS = Family(
-    "epochs of accepted commits",  # where the request gives a member id, and OffsetCommit an epoch or generation
+    "member ids and epochs of accepted commits",  # where the request gives a member id
     (Kind.COMMIT_EPOCH,),
     {
         "committed_offset": COMMITTED_OFFSET,
         "member_epoch": Column(
-            "place", "epoch (classic: generation) with which it was asked for; NONE: by TxnOffsetCommit"
+            "place", "epoch (classic: generation) with which it was asked for; NONE: without one, or by TxnOffsetCommit"
         ),
         "answered_wall_ns": ANSWERED,
         "duration_ns": DURATION,

@@ -3,9 +3,10 @@ callbacks.
 
 An ownership epoch opens at the answer that gives its member the partition (SyncGroup, ConsumerGroupHeartbeat), and ends
 at the answer that gives it an assignment without it, or at its leave. An assignment that lists it again opens the next
-one only where the member asked for its position anew: an eager member does, a cooperative one goes on. Of a member that
-was never given anything (`protocol = "none"`) the first fetch opens, and a restart: an OffsetFetch whose answer it goes
-back to. Fetches that end say nothing: clients leave partitions out while they are full.
+one only where the member asked for its position anew: an eager member does, a cooperative one goes on. Of a partition
+that a member was never given and works on all the same (`protocol = "none"`; or without a right: `rightless_work.py`)
+its first fetch opens, and a restart: an OffsetFetch whose answer it goes back to, or without a right goes to at all,
+for others move that position. Fetches that end say nothing: clients leave partitions out while they are full.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.request_logs import position_answers, timed_fetches
+from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
 
@@ -43,7 +45,7 @@ COLUMNS = ("slice", "source", "member", "open_ns", "ends_ns", "proof_source", "p
 
 def witnessed(batch: Batch) -> Table:
     """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns,
-    begun_at, records_at, asked_ns and held_on, sorted by slice, source and open_ns.
+    begun_at, records_at, asked_ns, held_on and `taken` (nobody had given it), sorted by slice, source and open_ns.
 
     `place_ns` is where it opens among the lines of its file, which are read a little late: the answer to its first
     fetch with records, if it held the partition before; else a tolerance before it opened. `begun_*`: its first fetch.
@@ -52,7 +54,10 @@ def witnessed(batch: Batch) -> Table:
     NONE and NEVER without one.
     """
     given, fetched = _given(batch), fetches(batch)
-    found = stacked(given, _taken_by_hand(batch, given, fetched))
+    taken = _taken_by_hand(batch, fetched)
+    found = stacked(
+        given.having(taken=np.zeros(len(given), np.bool_)), taken.having(taken=np.ones(len(taken), np.bool_))
+    )
     found = found.take(found["source"] >= 0).sorted_by("slice", "source", "open_ns")
     file = joined(found["slice"], found["source"])
     following = picked(found["open_ns"], next_in(file), NEVER)
@@ -101,8 +106,7 @@ def _given(batch: Batch) -> Table:
 
 def _settles(answer: GroupAnswer) -> bool:
     """Tells whether an answer says what its member holds from then on: an assignment, or that it has left."""
-    left = answer.api == "LEAVE_GROUP" or (answer.epoch is not None and answer.epoch < 0)
-    return answer.error == 0 and (answer.assigned is not None or left)
+    return answer.error == 0 and (answer.assigned is not None or answer.leaves)
 
 
 def _answers(batch: Batch, answers: list[GroupAnswer]) -> Table:
@@ -177,13 +181,13 @@ def fetches(batch: Batch) -> Table:
     return asked.sorted_by("slice", "source", "at_ns", "proof_source", "proof_seq")
 
 
-def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
-    """Returns the ownership epochs of members that were never given anything, and fetch all the same; not of those of a
-    group that say they were given the partition (`false_assignments.py`)."""
-    fetched = fetched.take(_by_hand(batch, fetched["source"]))
-    claimed = uncorroborated(batch)
-    both = joined(*(np.concatenate([fetched[name], claimed[name]]) for name in ("slice", "source")))
-    fetched = fetched.take(~np.isin(both[: len(fetched)], both[len(fetched) :]))
+def _taken_by_hand(batch: Batch, fetched: Table) -> Table:
+    """Returns the ownership epochs of members that were never given the partition, and fetch all the same; not of those
+    of a group that say they were given it (`false_assignments.py`)."""
+    if batch.trial_context.settings.protocol != "none":
+        works = of_files(fetched, batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED))
+        fetched = fetched.take(works & ~of_files(fetched, given_by_answers(batch)))
+    fetched = fetched.take(~of_files(fetched, uncorroborated(batch)))
     file = joined(fetched["slice"], fetched["source"])
     highest = picked(fetched["fetch_position"], max_before(file, fetched["fetch_position"]), NONE)
     answers = position_answers(batch)
@@ -192,33 +196,28 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
         fetched["slice"] * size + fetched["member"] + 1,
-        fetched["at_ns"],
+        fetched["at_ns"] + LOG_TOLERANCE_NS,
     )
     before = previous_in(file)
     since = picked(fetched["at_ns"], before, NONE)
     fresh = (row >= 0) & (picked(answers["at_ns"], row, NONE) > since)
     back = fresh & (picked(answers["committed_offset"], row, NONE) == fetched["fetch_position"])
-    back &= fetched["fetch_position"] < highest
+    if batch.trial_context.settings.protocol == "none":
+        back &= fetched["fetch_position"] < highest
     opened = fetched.take((before < 0) | back)
     return opened.having(open_ns=opened["at_ns"], ends_ns=np.full(len(opened), NEVER)).only(*COLUMNS)
 
 
-def _by_hand(batch: Batch, sources: Ints) -> Bools:
-    """Returns which files are of members that assign partitions to themselves: the consumer says so, or they work
-    without having been given any."""
-    if batch.trial_context.settings.protocol == "none":
-        return np.ones(len(sources), np.bool_)
-    works = np.isin(
-        sources, [incarnation.source for incarnation in batch.trial_context.incarnations if incarnation.works]
-    )
-    return works & ~np.isin(sources, _given_anything(batch))
+def of_files(rows: Table, files: Table) -> Bools:
+    """Returns which rows are of the slice and the file of any of `files`."""
+    both = joined(*(np.concatenate([rows[name], files[name]]) for name in ("slice", "source")))
+    return np.isin(both[: len(rows)], both[len(rows) :])
 
 
-def _given_anything(batch: Batch) -> Ints:
-    """Returns the files of the members that were given a partition, of whatever slice."""
+def given_by_answers(batch: Batch) -> Table:
+    """Returns slice and source of the partitions that brokers gave members at any time, by the request log."""
     answers = [one for one in batch.trial_context.group_answers if one.assigned and not one.error and one.member >= 0]
-    told = _answers(batch, answers)
-    return file_of(batch, told["member"], told["at_ns"])
+    return _pairs(batch, answers)
 
 
 def first_fetch_positions(batch: Batch, held: Table) -> Ints:

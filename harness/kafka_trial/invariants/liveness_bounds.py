@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.drain_backlog import DrainBacklog
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements, Pause, pause_of
 from kafka_trial.invariants.kernels import NEVER
@@ -258,15 +259,8 @@ def _rebalance_s(timing: Timing) -> float:
 
 SECOND_NS = 1_000_000_000
 LEFT_WITHIN_NS = SECOND_NS  # a request is read a moment after it was answered
-KILLING = frozenset({"kill", "crash-point"})
-STOPPING = frozenset({"terminate", "restart", "leave"})  # the member is asked to, and may say goodbye
-HOLDING = frozenset({"pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused"})
-UNANSWERED = frozenset(
-    {
-        *("stall", "answers-held", "requests-held", "half-open"),
-        *("broker-kill", "broker-restart", "broker-pause", "rolling-restart"),
-    }
-)  # faults in which a request may never be answered, although its connection stays
+ENDS_PROCESS = (Consequence.KILLS, Consequence.STOPS)
+STOPS_HEARTBEATS = (Consequence.CUTS_OFF, Consequence.FREEZES)  # if it lasts for a session, the session is over
 
 
 @dataclass(frozen=True)
@@ -302,7 +296,7 @@ def with_faults(timing: Timing, trial_context: TrialContext) -> Timing:
     lost = expiries(trial_context, timing)
     last = max(lost.values(), key=lambda one: one.end_ns, default=None)
     asked_s = trial_context.settings.request_timeout_s or 0.0
-    held = [window for window in trial_context.windows if window.kind in UNANSWERED]
+    held = [window for window in trial_context.windows if window.does(Consequence.LEAVES_REQUESTS_OPEN)]
     waits_ns = [asked_s * SECOND_NS + (window.healed_ns or drain_ns) - drain_ns for window in held]
     return replace(
         timing,
@@ -332,7 +326,7 @@ def _costly(trial_context: TrialContext, timing: Timing) -> list[Window]:
             window
             for window in trial_context.windows
             if (_ended(trial_context, window) and not _taken_over(trial_context, window, timing.session_timeout_s))
-            or (window.kind in HOLDING and _lasted_ns(window) >= held_min_s * SECOND_NS)
+            or (window.does(*STOPS_HEARTBEATS) and _lasted_ns(window) >= held_min_s * SECOND_NS)
         ),
         key=lambda window: (window.injected_ns, window.number),
     )
@@ -347,7 +341,7 @@ def _taken_over(trial_context: TrialContext, window: Window, session_s: float) -
 
 def _ended(trial_context: TrialContext, window: Window) -> bool:
     """Tells whether the fault ended a process whose client did not say goodbye."""
-    return window.kind in KILLING or (window.kind in STOPPING and not _left(trial_context, window))
+    return window.does(Consequence.KILLS) or (window.does(Consequence.STOPS) and not _left(trial_context, window))
 
 
 def _lasted_ns(window: Window) -> int:

@@ -15,7 +15,7 @@ from kafka_trial.invariants.claim_rule import (
     sharing_an_event,
 )
 from kafka_trial.invariants.client_attribution import unattributed
-from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.handler_retries import handler_starts, latest_replay
 from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -36,6 +36,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.sink_effects import late_effects
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.truncations import cut_below
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.zombie_excuses import excused
 
@@ -67,7 +68,9 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
     highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
-    back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE)) & ~held["retry"]
+    furthest = picked(held["offset"], highest, NONE)
+    back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
+    back &= ~cut_below(batch, held, furthest)
     back, unsure = back & ~unattributed(batch, held), back & unattributed(batch, held)
     before, after = held.take(highest[back]), held.take(back)
     rows = table(
@@ -95,11 +98,11 @@ def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
-    Inside an ownership epoch every completion counts of records delivered there. Across ownership epochs, and across
-    failed transactions, only first completions count: a rewind to a legal floor is a redelivery. Legal between a loss
-    of the partition and the moment that the member learns of it. With a sink, first effects count too, in the order of
-    its file (of each partition of an output topic): one finding a record beyond those of the lines. Undecided inside an
-    ownership epoch whose lines may belong to several clients of one process.
+    Inside an ownership epoch every completion counts of records delivered there. Across ownership epochs, failed
+    transactions, and batches that were handed out again, only first completions count: a rewind to a legal floor is a
+    redelivery. Legal between a loss of the partition and the moment that the member learns of it. With a sink, first
+    effects count too, in the order of its file (of each partition of an output topic): one finding a record beyond
+    those of the lines. Undecided inside an ownership epoch whose lines may belong to several clients of one process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
 
@@ -205,7 +208,7 @@ def _united(lines: Table, effects: Table) -> Table:
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     done = completions(batch).take(completions(batch)["begun_in"] >= 0)
-    group = joined(done["begun_in"], done["attempt"])
+    group = joined(done["begun_in"], done["attempt"], latest_replay(batch, done) + 1)
     if same_key:
         done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
         order = ordered(group, done["key"])
@@ -213,6 +216,8 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     highest = max_before(group, done["offset"])
     overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     late, later = done.take(overtaken), done.take(highest[overtaken])
+    kept = ~cut_below(batch, late, later["offset"])
+    late, later = late.take(kept), later.take(kept)
     return _paired(late, later).having(unattributed=unattributed(batch, late))
 
 

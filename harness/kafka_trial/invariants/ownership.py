@@ -27,6 +27,8 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import SAID, member_lines, owned_by_other_member
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
+from kafka_trial.invariants.rightless_effects import effects_after_revoke, effects_without_right
+from kafka_trial.invariants.rightless_work import work_without_right
 from kafka_trial.invariants.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -57,8 +59,8 @@ def split_ownership(batch: Batch) -> Findings:
     by its own clock, if it asks nothing of its group for two sessions and goes on fetching. A record that it fetched
     later and was delivered is a split. So is a record that it begins after it reported that the commit covering it was
     refused in this way (if it claims at most once: after it was told so). Nothing excuses deliveries to a member that
-    reports an assignment which nobody gave it. Never legal. Undecided if the request log does not hold the member's
-    fetches.
+    reports an assignment which nobody gave it, or that fetches and handles records of a partition without ever having
+    been given it. Never legal. Undecided if the request log does not hold the member's fetches.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
 
@@ -66,12 +68,21 @@ def split_ownership(batch: Batch) -> Findings:
 
     Remedy: Stop work on a partition when the group says so: act on refused heartbeats and commits, do not swallow them.
     """
-    both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
+    rightless, unseen = work_without_right(batch)
+    both = stacked(
+        _split_by_log(batch),
+        _split_though_told(batch),
+        _split_though_not_given(batch),
+        _split_without_right(batch, rightless),
+        _split_without_right(batch, _untold(batch, effects_without_right(batch))),
+    )
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
     unsure = undecided_moments(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
-    return Findings(rows, proofs, [(Undecided.FETCHES_UNKNOWN, beside["slice"][unsure])])
+    unseen = unseen.take(~_told_already(both, unseen))
+    unknown = np.concatenate([beside["slice"][unsure], unseen["slice"]])
+    return Findings(rows, proofs, [(Undecided.FETCHES_UNKNOWN, unknown)])
 
 
 @invariant(
@@ -87,7 +98,8 @@ def work_after_revoke(batch: Batch) -> Findings:
     """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): the member
-    must finish or give up the records in hand inside the revoked callback. Legal for the record in hand when the lost
+    must finish or give up the records in hand inside the revoked callback. A record whose first effect
+    from the member its sink saw afterwards was worked on too late as well. Legal for the record in hand when the lost
     callback returns: the partition was lost before, and the handler may end. If the brokers know of nothing that can
     have cost the member its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another
     client of the same process.
@@ -104,9 +116,16 @@ def work_after_revoke(batch: Batch) -> Findings:
     late = late.take(~_in_hand_when_lost(batch, late))
     unsure = unattributed(batch, late)
     undecided, late = [(Undecided.UNATTRIBUTED, late["slice"][unsure])], late.take(~unsure)
-    rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
     callback = picked(member_lines(batch)["seq"], _callback_before(batch, late), -1)
-    return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
+    late = late.only("slice", "offset", "source", "seq").having(
+        file=late["source"], callback=callback, what=_what(late)
+    )
+    effects, held_back = effects_after_revoke(batch)
+    effects = effects.having(what=np.full(len(effects), "effected", dtype=object)).take(~_among(late, effects))
+    late = stacked(late, effects.only(*late.columns))
+    rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=late["what"])
+    undecided.append((Undecided.EFFECT_HELD_BACK, held_back["slice"][~_among(late, held_back)]))
+    return Findings(rows, [(late["file"], late["callback"]), (late["source"], late["seq"])], undecided)
 
 
 @invariant(
@@ -147,6 +166,21 @@ def zombie_work(batch: Batch) -> Findings:
     return Findings(rows, [assignment_record, (work["source"], work["seq"])])
 
 
+def _among(late: Table, effects: Table) -> Bools:
+    """Returns which effects are of records that lines tell the same of."""
+    names = ("slice", "file", "offset")
+    both = joined(*(np.concatenate([late[name], effects[name]]) for name in names))
+    return np.isin(both[len(late) :], both[: len(late)])
+
+
+def _untold(batch: Batch, effects: Table) -> Table:
+    """Returns the effects of records of which their member's lines tell nothing."""
+    begun = handler_starts(batch)
+    begun = begun.having(member=picked(batch.incarnations["member"], incarnation_of(batch, begun["source"]), -1))
+    both = joined(*(np.concatenate([begun[name], effects[name]]) for name in ("slice", "member", "offset")))
+    return effects.take(~np.isin(both[len(begun) :], both[: len(begun)]))
+
+
 def _works(own: Table) -> Bools:
     """Returns which rows are lines that tell of work."""
     works: Bools = np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (own["told_by"] == SAID)
@@ -185,7 +219,9 @@ def _split_though_told(batch: Batch) -> Table:
     windows, ownership_epoch = zombie_windows(batch), work["ownership_epoch"]
     told_ns = picked(windows["told_ns"], ownership_epoch, NEVER)
     now_ns = batch.written_ns(work["source"], work["time_ns"])
-    fetched = (now_ns > told_ns) & fetched_though_told(batch, ownership_epoch, work["offset"], work["time_ns"])
+    fetched = ((now_ns > told_ns) | batch.vague(work["source"])) & fetched_though_told(
+        batch, ownership_epoch, work["offset"], work["time_ns"]
+    )
     begun = work["refusal_source"] >= 0
     answer = table(
         source=np.where(fetched, picked(windows["told_source"], ownership_epoch, -1), work["refusal_source"]),
@@ -201,13 +237,31 @@ def _split_though_not_given(batch: Batch) -> Table:
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
 
 
+def _told_already(both: Table, unseen: Table) -> Bools:
+    names = ("slice", "source_b", "seq_b")
+    unseen = unseen.having(source_b=unseen["source"], seq_b=unseen["seq"])
+    pairs = joined(*(np.concatenate([both[name], unseen[name]]) for name in names))
+    return np.isin(pairs[len(both) :], pairs[: len(both)])
+
+
+def _split_without_right(batch: Batch, work: Table) -> Table:
+    """Returns deliveries of what a member fetched without ever having been given the partition."""
+    records = logged_assignments(batch).sorted_by("slice", "time_ns")
+    given = records.take(at_or_before(records["slice"], records["time_ns"], work["slice"], work["time_ns"]))
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "taken", given, work)
+
+
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
     refusals = rejected_commit_evidence(batch)
     work = handler_starts(batch).having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
     work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
-    work = work.take(picked(zombie_windows(batch)["loss"], work["ownership_epoch"], -1) >= 0)
-    return work.take(owned_by_other_member(batch, work))
+    windows = zombie_windows(batch)
+    work = work.take(picked(windows["loss"], work["ownership_epoch"], -1) >= 0)
+    fetched, again_ns = (picked(windows[name], work["ownership_epoch"], NEVER) for name in ("fetched", "again_ns"))
+    vague = batch.vague(work["source"]) & (work["offset"] >= fetched)  # handled after it had been fetched
+    at_ns = np.where(vague, np.maximum(work["time_ns"], again_ns + TOLERANCE_NS), work["time_ns"])
+    return work.take(owned_by_other_member(batch, work.having(time_ns=at_ns)))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:

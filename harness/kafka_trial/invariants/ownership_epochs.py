@@ -1,9 +1,10 @@
 """Ownership epochs: when a member held a partition, by its own word, else by the brokers'.
 
 An ownership epoch opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing
-it, a further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by
-seq. A line of a callback counts as far as brokers bear it out (`false_losses.py`). Where a file has no
-`assigned` of a partition, the request log tells (`inferred_ownership_epochs.py`), and the order is one of times.
+it, a further `assigned` listing it (which opens the next), `exited`. Who has said that it stops may still work off what
+it has. Inside one file the order is exact, by seq. A line of a callback counts as far as brokers bear it out
+(`false_losses.py`). Where a file has no `assigned` of a partition, or worked on it before the first, the request log
+tells (`inferred_ownership_epochs.py`), and the order is one of times.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from kafka_trial.invariants.kernels import (
     Bools,
     Ints,
     at_or_before,
+    first_of,
     joined,
     last_true,
     next_in,
     ordered,
+    per_group,
     picked,
     running_max,
 )
@@ -35,12 +38,7 @@ from kafka_trial.invariants.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
-STILL_OPEN, BY_STOP, BY_EXIT, BY_ANSWER = (
-    0,
-    100,
-    101,
-    102,
-)  # how an ownership epoch closed, beside the kinds of callback
+STILL_OPEN, BY_EXIT, BY_ANSWER = 0, 101, 102  # how an ownership epoch closed, beside the kinds of callback
 SAID, STANDS_IN, ANSWERED = (
     0,
     1,
@@ -52,12 +50,13 @@ _BEFORE, _AFTER = -1, 1  # where a row that was made stands beside the line of t
 @index
 def ownership_epochs(batch: Batch) -> Table:
     """Returns slice, source, client, member, incarnation, open_seq, open_ns, close_seq, close_ns, closed_by, before,
-    proof_source, proof_seq, begun_ns, begun_at.
+    proof_source, proof_seq, begun_ns, begun_at, taken.
 
     Sorted by (slice, source, client, open_seq); a row's number is the ownership epoch's number. `close_*` of one that
     was never closed is NEVER. `before` is the number of the same file's ownership epoch before it, or -1. `proof_*` is
     the event that opened it. Of one that the request log tells of, `begun_ns` and `begun_at` are when its member first
     fetched, and from which position; NEVER and NONE where it did not, and of those that members told of themselves.
+    `taken`: nobody had given it.
     """
     own = member_lines(batch)
     opened = own.take(own["opens"])
@@ -79,6 +78,7 @@ def ownership_epochs(batch: Batch) -> Table:
         proof_seq=opened["proof_seq"],
         begun_ns=opened["begun_ns"],
         begun_at=opened["begun_at"],
+        taken=opened["taken"],
         **closes,
     )
 
@@ -103,14 +103,15 @@ def member_lines(batch: Batch) -> Table:
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset", "committed_offset").having(client=client)
     own = corroborated(batch, own)
     own = stacked(_said(own), _stand_ins(batch, own))
-    own = stacked(own, _answered(batch, own))
+    answered = _answered(batch, own)
+    own = stacked(own.take(~_late_words(own, answered)), answered)
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
     file = joined(own["slice"], own["source"], own["client"] + 1)
     callback = last_true(file, np.isin(own["kind"], CALLBACKS))
     said = picked(own["kind"], callback, 0)
     opens = own["kind"] == Kind.ASSIGNED
     number = np.cumsum(opens) - 1
-    ended = own["seq"] > _closed_seq(batch, own["source"])
+    ended = own["seq"] > _exited_seq(batch, own["source"])
     return own.having(
         file=file,
         opens=opens,
@@ -171,6 +172,7 @@ def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:
         proof_seq=own["seq"],
         begun_ns=np.full(len(own), NEVER),
         begun_at=np.full(len(own), NONE),
+        taken=np.zeros(len(own), np.bool_),
         ends_ns=np.full(len(own), NEVER),
     )
 
@@ -189,7 +191,9 @@ def _answered(batch: Batch, own: Table) -> Table:
     mine, theirs = _files(own, found)
     tells = picked(batch.incarnations["assigns"], incarnation_of(batch, found["source"]), 1) == 1
     worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
-    found = found.take(~np.isin(theirs, mine[own["kind"] == Kind.ASSIGNED]) & (~tells | worked))
+    found = found.having(before_ns=_worked_before_ns(own, mine, theirs))
+    known = found["open_ns"] <= np.minimum(found["before_ns"], NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    found = found.take(known & (found["before_ns"] != NONE) & (~tells | worked))
     rows = table(
         slice=found["slice"],
         source=found["source"],
@@ -200,8 +204,41 @@ def _answered(batch: Batch, own: Table) -> Table:
         committed_offset=np.full(len(found), NONE),
         client=np.full(len(found), -1),
     )
-    kept = ("proof_source", "proof_seq", "begun_ns", "begun_at", "ends_ns")
+    kept = ("proof_source", "proof_seq", "begun_ns", "begun_at", "taken", "ends_ns")
     return _said(rows, told_by=ANSWERED, beside=_AFTER).having(**{name: found[name] for name in kept})
+
+
+def _worked_before_ns(own: Table, mine: Ints, theirs: Ints) -> Ints:
+    """Returns until when the request log tells of each file in `theirs`: for ever (NEVER) where it has no `assigned`;
+    to the first one where it worked before that; else never (NONE)."""
+    size = max(int(mine.max(initial=0)), int(theirs.max(initial=0))) + 1
+    said, works = np.isin(own["kind"], CALLBACKS), np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))
+    opens = own["kind"] == Kind.ASSIGNED
+    callback, assigned, work = (
+        per_group(mine[rows], own["seq"][rows], size, how="min", start=NEVER) for rows in (said, opens, works)
+    )
+    assigned_ns = per_group(mine[opens], own["time_ns"][opens], size, how="min", start=NEVER)
+    named = per_group(mine, own["client"], size, how="max", start=-1) >= 0
+    early = (work < assigned) & (callback == assigned) & ~named
+    until_ns = np.where(assigned == NEVER, NEVER, np.where(early, assigned_ns, NONE))
+    return until_ns[theirs]
+
+
+def _late_words(own: Table, answered: Table) -> Bools:
+    """Returns which `assigned` lines are the first word of a file of what brokers had told before, and nothing has
+    ended since: they open nothing."""
+    mine, theirs = _files(own, answered)
+    opens = np.flatnonzero(own["kind"] == Kind.ASSIGNED)
+    opens = opens[ordered(mine[opens], own["seq"][opens])]
+    first = opens[first_of(mine[opens])]
+    order = ordered(theirs, answered["time_ns"])
+    until_ns = own["time_ns"][first] + TOLERANCE_NS
+    last = at_or_before(theirs[order], answered["time_ns"][order], mine[first], until_ns)
+    row = picked(order, last, -1)
+    given = (row >= 0) & (picked(answered["taken"].astype(np.int64), row, 1) == 0)
+    late = np.zeros(len(own), np.bool_)
+    late[first[given & (picked(answered["ends_ns"], row, NONE) > own["time_ns"][first])]] = True
+    return late
 
 
 def _files(own: Table, found: Table) -> tuple[Ints, Ints]:
@@ -252,15 +289,13 @@ def _closes(batch: Batch) -> dict[str, Array]:
     opened = callbacks["opens"]
     closes = _at_answers(own, callbacks.take(opened), {"seq": seq[opened], "ns": time[opened], "by": kind[opened]})
     incarnation = incarnation_of(batch, callbacks["source"][opened])
-    end_seq = _closed_seq(batch, callbacks["source"][opened])
-    end_ns = np.where(end_seq == NEVER, NEVER, picked(batch.incarnations["closed_ns"], incarnation, NEVER))
-    exit_seq = picked(batch.incarnations["exited_seq"], incarnation, NONE)
+    end_seq = _exited_seq(batch, callbacks["source"][opened])
+    end_ns = np.where(end_seq == NEVER, NEVER, picked(batch.incarnations["exited_ns"], incarnation, NEVER))
     ended = (end_seq < closes["seq"]) | ((closes["by"] == BY_ANSWER) & (end_ns < closes["ns"]))
-    end_kind = np.where(exit_seq == end_seq, BY_EXIT, BY_STOP)
     return {
         "close_seq": np.where(ended, end_seq, closes["seq"]),
         "close_ns": np.where(ended, end_ns, closes["ns"]),
-        "closed_by": np.where(ended, end_kind, closes["by"]),
+        "closed_by": np.where(ended, BY_EXIT, closes["by"]),
     }
 
 
@@ -276,7 +311,7 @@ def _at_answers(own: Table, opened: Table, closes: dict[str, Array]) -> dict[str
     }
 
 
-def _closed_seq(batch: Batch, sources: Array) -> Ints:
-    """Returns the seq at which each source's member stopped or exited; NEVER where it did not."""
-    closed = picked(batch.incarnations["closed_seq"], incarnation_of(batch, sources), NONE)
-    return np.where(closed == NONE, NEVER, closed)
+def _exited_seq(batch: Batch, sources: Array) -> Ints:
+    """Returns the seq at which each source's member exited; NEVER where it did not."""
+    exited = picked(batch.incarnations["exited_seq"], incarnation_of(batch, sources), NONE)
+    return np.where(exited == NONE, NEVER, exited)

@@ -12,12 +12,15 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.group_presence import ANYBODY, members_after
 from kafka_trial.invariants.kernels import (
     NEVER,
+    NONE,
     Array,
     Bools,
     Ints,
     at_or_after,
+    at_or_before,
     composites,
     covering,
     first_of,
@@ -30,6 +33,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.wall_clock import done_ns
 
 
 @index
@@ -60,6 +64,27 @@ def logged_assignments(batch: Batch) -> Table:
         source=rows["source"],
         seq=rows["seq"],
     )
+
+
+def has_members(batch: Batch, places: Array) -> Bools:
+    """Returns whether the group surely has members at each place of the log."""
+    known = _memberships(batch).sorted_by("place")
+    row = at_or_before(np.zeros(len(known), np.int64), known["place"], np.zeros(len(places), np.int64), places)
+    there: Bools = picked(known["populated"], row, 0) == 1
+    return there
+
+
+@index
+def _memberships(batch: Batch) -> Table:
+    """Returns place, at_ns and `populated` (1: surely with members) of each group record, sorted by time and place."""
+    about = batch.trial_context
+    populated = [any(one != ANYBODY for one in present) for present in members_after(about.memberships)]
+    times = done_ns(about, [(one.wall_ns, one.time_ns) for one in about.memberships])
+    return table(
+        place=np.array([one.place for one in about.memberships], np.int64),
+        at_ns=np.array(times, np.int64),
+        populated=np.array(populated, np.int64),
+    ).sorted_by("at_ns", "place")
 
 
 def owners_in_turn(batch: Batch) -> Table:
@@ -105,6 +130,44 @@ def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bool
     """
     by_client = logged_assignments(batch).having(member=logged_assignments(batch)["client"])
     return _held(logged_assignments(batch), slices, members, places) | _held(by_client, slices, members, places)
+
+
+def others_hold(batch: Batch, slices: Array, members: Array, at_ns: Array) -> Bools:
+    """Returns whether at each time the offsets log surely gives the partition to another member than that one, who is
+    in the group: not where an owner's id was never seen on any lane."""
+    rows, known = logged_assignments(batch), _memberships(batch)
+    if not len(rows):
+        return np.zeros(len(slices), np.bool_)
+    row = at_or_before(np.zeros(len(known), np.int64), known["at_ns"], np.zeros(len(at_ns), np.int64), at_ns)
+    place = picked(known["place"], row, NONE)
+    anybody = covering(rows["slice"], rows["log_offset"], rows["until_log_offset"], slices, place) > 0
+    strangers = _held(rows, slices, np.full(len(slices), -1), place)
+    return anybody & ~strangers & ~owned_by(batch, slices, members, place) & has_members(batch, place)
+
+
+def last_given(batch: Batch, slices: Array, members: Array, at_ns: Array) -> tuple[Ints, Ints]:
+    """Returns when, by then, each partition was last given to the member (a process, or one of several clients in it),
+    and to which member id; NONE and -1 where it never was."""
+    rows = logged_assignments(batch)
+    given_ns, member_id = np.full(len(slices), NONE), np.full(len(slices), -1)
+    for whose in ("member", "client"):
+        both = joined(*(np.concatenate(pair) for pair in ((rows["slice"], slices), (rows[whose], members))))
+        order = ordered(both[: len(rows)], rows["time_ns"])
+        time_ns = rows["time_ns"][order]
+        last = at_or_before(both[: len(rows)][order], time_ns, both[len(rows) :], at_ns)
+        newer = picked(time_ns, last, NONE) > given_ns
+        given_ns = np.where(newer, picked(time_ns, last, NONE), given_ns)
+        member_id = np.where(newer, picked(rows["member_id"][order], last, -1), member_id)
+    return given_ns, member_id
+
+
+def never_given(batch: Batch, slices: Array, members: Array) -> Bools:
+    """Returns whether the offsets log, which knows all owners of each partition, never gave it to the member."""
+    rows = logged_assignments(batch)
+    both = joined(*(np.concatenate(pair) for pair in ((rows["slice"], slices), (rows["member"], members))))
+    known = np.isin(slices, rows["slice"]) & ~np.isin(slices, rows["slice"][rows["member"] < 0])
+    never: Bools = known & ~np.isin(both[len(rows) :], both[: len(rows)])
+    return never & np.bool_(batch.trial_context.witnesses.get("offsets") == "complete")
 
 
 def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.claim_rule import Rule, always, never
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
-from kafka_trial.invariants.liveness_bounds import UNANSWERED, fault_ends_ns, stall_window_s, timing_in
+from kafka_trial.invariants.liveness_bounds import ENDS_PROCESS, fault_ends_ns, stall_window_s, timing_in
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
 from kafka_trial.invariants.undecided import Undecided
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 SECOND_NS = 1_000_000_000
 LOOP_MIN = 2  # once is the plain failure "exited"; again, after it was started again, is a loop
-ENDING = frozenset({"terminate", "restart", "leave", "join", "kill"})  # faults that end a member, and hinder none
+LETS_MEMBERS_CLOSE = (*ENDS_PROCESS, Consequence.HARMLESS)
 JOINS = ("JOIN_GROUP", "SYNC_GROUP")
 JOIN_GAP_MAX_NS = SECOND_NS  # after an answer to the one before
 
@@ -173,9 +174,11 @@ def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int, *, waits
     """Tells whether a fault may have kept the member from closing: one on it, or on brokers, in force meanwhile, or one
     that left a request of it unanswered.
     """
-    after_ns = waits_ns if window.kind in UNANSWERED else 0
+    after_ns = waits_ns if window.does(Consequence.LEAVES_REQUESTS_OPEN) else 0
     over = window.healed_ns is not None and window.healed_ns + after_ns < asked_ns
-    return window.kind not in ENDING and window.member in (None, member) and window.injected_ns <= ended_ns and not over
+    if over or window.does(*LETS_MEMBERS_CLOSE):
+        return False
+    return window.member in (None, member) and window.injected_ns <= ended_ns
 
 
 def _members(incarnations: Sequence[Incarnation]) -> list[int]:

@@ -23,7 +23,7 @@ from kafka_trial.invariants.kernels import (
     min_after,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, BY_STOP, STILL_OPEN, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, STILL_OPEN, ownership_epochs
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
@@ -32,7 +32,7 @@ def ended_by_rebalances(batch: Batch, at_ns: int) -> tuple[Ints, Ints]:
     """Returns how many ownership epochs of each slice a rebalance ended until then, and how many of them may have had a
     record in hand."""
     held = ownership_epochs(batch)
-    ended = ~np.isin(held["closed_by"], (STILL_OPEN, BY_STOP, BY_EXIT)) & (held["close_ns"] <= at_ns)
+    ended = ~np.isin(held["closed_by"], (STILL_OPEN, BY_EXIT)) & (held["close_ns"] <= at_ns)
     number = np.flatnonzero(ended)
     met = _in_handlers(batch, number) | _fetched(batch, held.take(number), at_ns)
     slices = held["slice"][number]

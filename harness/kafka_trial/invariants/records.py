@@ -20,10 +20,12 @@ from kafka_trial.invariants.claim_rule import (
 )
 from kafka_trial.invariants.commits_log import (
     OPERATOR,
+    STRANGER,
     UNKNOWN,
     commits_in_effect,
     final_committed_offsets,
     first_covering,
+    from_outside,
 )
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.delivery import sink_there, uncertain_after_kill
@@ -109,7 +111,7 @@ def _nobodys_doing(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     severity=20,
     rule=Rule(under("at-least-once", "exactly-once"), _nobodys_doing),
     message="records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
-    deciding=("by_operator", "while_away"),
+    deciding=("by_operator", "by_stranger", "while_away"),
 )
 def overtaken(batch: Batch) -> Findings:
     """Records expired before they were read: the log start passed the consumer. One finding a range.
@@ -137,14 +139,15 @@ def overtaken(batch: Batch) -> Findings:
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
     uncertain = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
-    by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
+    committer = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN)
     covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER)
     away, maybe_away = expired_while_away(batch, expired, covered_ns)
     uncertain, near = uncertain & ~away, near & ~away
-    edge = maybe_away & ~uncertain & ~near & ~by_operator
+    edge = maybe_away & ~uncertain & ~near & (committer != OPERATOR)
     told = unread & ~uncertain & ~near & ~edge
-    ranges = _ranges(expired.having(committed=past, by_operator=by_operator, while_away=away), told)
-    attributes = ("offset", "last_offset", "records", "committed", "by_operator", "while_away")
+    ranges = _ranges(expired.having(committed=past, committer=committer, while_away=away), told)
+    ranges = ranges.having(**from_outside(ranges["committer"]))
+    attributes = ("offset", "last_offset", "records", "committed", "by_operator", "by_stranger", "while_away")
     rows = ranges.only("slice", "order", *attributes)
     proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
     undecided = [
@@ -290,10 +293,11 @@ def _in_hand_at_snapshot(batch: Batch) -> Table:
 
 def _ranges(expired: Table, told: Bools) -> Table:
     """Returns one row a range of expired records that were not read: the first and the last of it, and how many."""
+    outside = np.isin(expired["committer"], (OPERATOR, STRANGER))
     alike = joined(
         expired["slice"],
         expired["committed"].astype(np.int64),
-        expired["by_operator"].astype(np.int64),
+        np.where(outside, expired["committer"], UNKNOWN),
         expired["while_away"].astype(np.int64),
         np.cumsum(~told),
     )

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.group_presence import Presence, presences
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.liveness_bounds import (
-    HOLDING,
-    KILLING,
-    STOPPING,
+    ENDS_PROCESS,
     Timing,
     cpu_wait_excess_s,
     expiries,
@@ -25,7 +24,6 @@ from kafka_trial.invariants.trial_context import Incarnation, TrialContext, Wind
 
 SECOND_NS = 1_000_000_000
 STARTS_COUNTED = 2  # a machine that is busier than at the start takes longer: twice the slowest of then
-NO_DISTURBANCE = frozenset({"join", "leader-move", "partitions-added", "records-deleted"})  # faults that put nobody out
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def returns(trial_context: TrialContext, *, until_ns: int) -> Iterator[Return]:
             continue
         earlier = max((one for one in own if one is not last), key=lambda one: one.started_ns, default=None)
         moments = [(last.started_ns, _start(earlier, last))] if earlier else []
-        moments += [(one.healed_ns or 0, _healing(one)) for one in hit if one.kind not in KILLING | STOPPING]
+        moments += [(one.healed_ns or 0, _healing(one)) for one in hit if not one.does(*ENDS_PROCESS)]
         if moments:
             yield Return(number, last, *max(moments))
 
@@ -153,7 +151,7 @@ def _on(trial_context: TrialContext, process: Incarnation) -> list[Window]:
         window
         for window in trial_context.windows
         if window.member in (None, name)
-        and window.kind not in NO_DISTURBANCE
+        and not window.does(Consequence.HARMLESS)
         and (NEVER if window.healed_ns is None else window.healed_ns) >= process.started_ns
     ]
 
@@ -164,9 +162,10 @@ def _start(earlier: Incarnation, last: Incarnation) -> str:
 
 
 def _healing(window: Window) -> str:
-    if window.kind == "pause":
+    if window.does(Consequence.FREEZES):
         return "was resumed"
-    return "was cut off, and healed" if window.kind in HOLDING else f"was hit by {window.fault}, and that was healed"
+    cut_off = window.does(Consequence.CUTS_OFF)
+    return "was cut off, and healed" if cut_off else f"was hit by {window.fault}, and that was healed"
 
 
 def _was_put_out(trial_context: TrialContext, present: Sequence[Presence], back: Return) -> bool:

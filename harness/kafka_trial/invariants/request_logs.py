@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.clients import incarnation_of, members_at, members_of
 from kafka_trial.invariants.kernels import (
@@ -45,9 +46,9 @@ from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
 
 FENCING: Final = (22, 25, 82, 110)  # errors that tell a member that it is out of its group: see `fencing.py`
+UNKNOWN_MEMBER_ID: Final = 25
 COMMITS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
-STOPS_A_BROKER = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")  # its last lines may be missing
 
 
 def read_to_end(trial_context: TrialContext) -> bool:
@@ -61,7 +62,7 @@ def complete_until_ns(trial_context: TrialContext) -> int:
     stopped may not have written its last lines; NEVER where none was."""
     if not read_to_end(trial_context):
         return NONE
-    stops = [window.injected_ns for window in trial_context.windows if window.kind in STOPS_A_BROKER]
+    stops = [window.injected_ns for window in trial_context.windows if window.does(Consequence.STOPS_BROKER)]
     return min(stops) - LAST_LINES_NS if stops else NEVER
 
 
@@ -81,24 +82,29 @@ def position_answers(batch: Batch) -> Table:
     return answers.take((answers["error_code"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
 
 
-def never_fetched(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines name a record that no fetch of that process, begun by then, can have brought.
-
-    Only where all request logs were read to the end, the member fetched on a lane of its own, where no two clients
-    fetched the partition at once, and nobody unknown did; and not once a broker was stopped, whose last lines may be
-    missing.
-    """
+def brought(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines name a record that a fetch of that process, begun by then, can have brought."""
     asks = fetches(batch)
     incarnation = incarnation_of(batch, lines["source"])
     wanted = lines["slice"] * (len(batch.incarnations) + 1) + incarnation
     vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
     read_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
     said_ns = np.where(vague, NONE + 1, batch.earliest(lines["time_ns"]) - TOLERANCE_NS)
-    brought = _brought(asks, wanted, lines["offset"], read_ns) | _in_hand(
-        asks, wanted, lines["offset"], said_ns, read_ns
-    )
-    never: Bools = ~brought & _can_tell(batch, lines, incarnation)
-    return never
+    got = _brought(asks, wanted, lines["offset"], read_ns)
+    return got | _in_hand(asks, wanted, lines["offset"], said_ns, read_ns)
+
+
+def never_fetched(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines name a record that no fetch of that process, begun by then, can have brought.
+
+    Only where all request logs were read to the end, the member fetched on a lane of its own, where no two clients
+    fetched the partition at once, or only spoke to its group there while others fetched, and nobody unknown did; and
+    not once a broker was stopped, whose last lines may be missing.
+    """
+    incarnation = incarnation_of(batch, lines["source"])
+    never = ~brought(batch, lines) & _can_tell(batch, lines, incarnation)
+    silent = np.isin(picked(batch.incarnations["member"], incarnation, -1), _surely_not_fetching(batch.trial_context))
+    return never & ~(silent & _fetched_by_anybody(batch, lines))  # it may have been handed over
 
 
 @index
@@ -149,6 +155,17 @@ def _brought(asks: Table, wanted: Ints, offsets: Ints, read_ns: Ints) -> Bools:
     return brought
 
 
+def _fetched_by_anybody(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines name a record that some fetch, begun by then, can have brought to anybody."""
+    asks = timed_fetches(batch)
+    asks = asks.take((asks["answered_bytes"] > 0) & (asks["error_code"] == 0)).sorted_by("slice", "begun_ns")
+    lowest = -picked(-asks["fetch_position"], running_max(asks["slice"], -asks["fetch_position"]), NEVER)
+    read_ns = np.where(batch.vague(lines["source"]), NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
+    row = at_or_before(asks["slice"], asks["begun_ns"], lines["slice"], read_ns)
+    fetched: Bools = picked(lowest, row, NEVER) <= lines["offset"]
+    return fetched
+
+
 def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, read_ns: Ints) -> Bools:
     """Returns which records may have been in the answer in hand: the next position had not been asked for yet.
 
@@ -165,7 +182,8 @@ def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, read_ns: I
 def _can_tell(batch: Batch, lines: Table, incarnation: Ints) -> Bools:
     """Returns of which lines the request log knows all that their process fetched."""
     trial_context = batch.trial_context
-    alone = np.append(~overlapping(batch) & np.isin(batch.incarnations["member"], _fetching(trial_context)), False)
+    fetching = np.concatenate([_fetching(trial_context), _surely_not_fetching(trial_context)])
+    alone = np.append(~overlapping(batch) & np.isin(batch.incarnations["member"], fetching), False)
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["lane"], otherwise=-1) < 0]] = True
@@ -187,6 +205,17 @@ def _fetching(trial_context: TrialContext) -> Ints:
     lanes = [lane for lane in trial_context.fetching if lane in trial_context.lanes]
     shared = {trial_context.lanes.get(lane) for lane in trial_context.shared_lanes}
     return np.array(sorted({trial_context.lanes[lane] for lane in lanes} - shared), np.int64)
+
+
+def _surely_not_fetching(trial_context: TrialContext) -> Ints:
+    """Returns the members that asked something of their group on a lane, and never for a record, while others did; none
+    where that cannot be told: a log may have gaps, a lane is shared, or strangers fetched."""
+    about = trial_context
+    lanes = {lane for lane in about.fetching if lane in about.lanes}
+    if complete_until_ns(about) != NEVER or about.shared_lanes or not lanes or len(lanes) < len(about.fetching):
+        return np.empty(0, np.int64)
+    asked = {one.lane for one in about.member_spans if one.lane in about.lanes}
+    return np.array(sorted({about.lanes[lane] for lane in asked - lanes}), np.int64)
 
 
 LATE_NS_MAX = 5_000_000_000  # a line that is later than this is left as it is

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
@@ -24,19 +25,8 @@ from kafka_trial.invariants.wall_clock import monotonic
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-# Faults under which an answer may come late, or when the process runs again.
-DELAYING: Final = frozenset({"latency", "slow-link", "pause"})
-# Faults under which an answer is held until the heal, or never comes.
-CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point", "cut"})
-# Faults that leave a member's answers alone: a broker that is down sends none, and what it had sent arrives.
-HARMLESS: Final = frozenset(
-    {
-        *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
-        *("move-client", "version-roll", "broker-replace", "finalise-feature"),
-        *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
-        *("handler-slow", "handler-failing", "poison-record"),
-    }
-)
+# Under all others a member's answers are left alone: a broker that is down sends none, and what it had sent arrives.
+LATE_OR_LOST: Final = (Consequence.LOSES_ANSWERS, Consequence.DELAYS_ANSWERS, Consequence.FREEZES)
 
 
 def surely_received(trial_context: TrialContext, answers: Table) -> Bools:
@@ -118,7 +108,7 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
     """Yields (group, begin, end, cut) of each fault for every lane and request log that it reaches."""
     logs = [number for number, name in enumerate(trial_context.sources) if name.startswith("requests-")]
     for window in trial_context.windows:
-        if window.kind in HARMLESS:
+        if not window.does(*LATE_OR_LOST):
             continue
         begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
         end_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
@@ -126,7 +116,12 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
             for log in logs:
                 if _reaches(window, trial_context.members[member], trial_context.sources[log]):
                     group = _group(trial_context, np.array([log]), np.array([lane]))
-                    yield int(group[0]), begun_ns - LOG_TOLERANCE_NS, end_ns, int(window.kind not in DELAYING)
+                    yield (
+                        int(group[0]),
+                        begun_ns - LOG_TOLERANCE_NS,
+                        end_ns,
+                        int(window.does(Consequence.LOSES_ANSWERS)),
+                    )
 
 
 def _reaches(window: Window, member: str, log: str) -> bool:

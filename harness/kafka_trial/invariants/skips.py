@@ -202,8 +202,9 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
 def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
     """Returns for each commit whether it was its incarnation's last on the partition, and that crashed soon after.
 
-    Soon is within the poll interval: no batch is in hand for longer. A commit that its member did not know of counts
-    with the one by which it tried again.
+    Soon is within the poll interval, or as long as a handler may take that declares it: no batch is in hand for
+    longer, unless the member had said that it began with a record, and never ended it. A commit that its member did not
+    know of counts with the one by which it tried again.
     """
     log, incarnations = commits_in_effect(batch), batch.incarnations
     order = ordered(log["slice"], log["incarnation"])
@@ -213,9 +214,12 @@ def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
     tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
     last[order] = is_last | tried_again
     latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
-    soon_ns = int(batch.trial_context.settings.poll_interval_s * SECOND_NS) + TOLERANCE_NS
+    settings = batch.trial_context.settings
+    soon_ns = int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
     crashed: Bools = picked(incarnations["crashed"], log["incarnation"], 0) == 1
-    return last & crashed & (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns)
+    at_work = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
+    soon = picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns
+    return last & crashed & (soon | at_work)
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:

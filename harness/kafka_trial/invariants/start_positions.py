@@ -3,8 +3,9 @@
 A member may ask where its group stands and go on where it is: a gauge does, every few seconds. So an answer is a start
 only where the request log shows that the asker's next fetch of the partition begins there, and that it was not fetching
 it already (the last to fetch it was another member, or a process before, or it had dropped it), or that it rewinds to
-there. A fetch that is on its way when the answer comes may still be told of first. Where nobody was seen fetching the
-partition, an answer inside an ownership epoch that has been delivered something is none.
+there; and never while the group has given the partition to another member. A fetch that is on its way when the answer
+comes may still be told of first. Where nobody was seen fetching the partition, an answer inside an ownership epoch that
+has been delivered something is none.
 
 The floor is what the broker answered to that assignment's OffsetFetch, which is the one that it starts from: who only
 asks where the group stands moves no floor. Else it is the last durable commit before it (one may be durable although
@@ -35,7 +36,9 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import deliveries, epoch_owners, ownership_epochs
+from kafka_trial.invariants.ownership_log import others_hold
 from kafka_trial.invariants.request_logs import position_answers, timed_fetches
+from kafka_trial.invariants.rightless_work import without_right
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
@@ -43,8 +46,9 @@ from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 @index
 def answers_with_starts(batch: Batch) -> Table:
-    """Returns the answers (`request_logs.position_answers`) with `starts`, whether somebody starts from each,
-    and `fetched_ns`, when its asker was next seen to fetch the partition (NEVER: never again)."""
+    """Returns the answers (`request_logs.position_answers`) with `starts`, whether somebody starts from each, `looks`,
+    whether its asker did not even have the partition, and `fetched_ns`, when it was next seen to fetch it (NEVER: never
+    again)."""
     answers, asked = position_answers(batch), timed_fetches(batch)
     fetches = _of_members(batch, asked, asked["answered_ns"])
     own = fetches.sorted_by("slice", "member", "at_ns", "source", "seq")
@@ -59,10 +63,21 @@ def answers_with_starts(batch: Batch) -> Table:
     rewinds &= position < picked(own["fetch_position"], before, NONE)
     late = _is_answer(answers, next_position) & (next_position < position)
     seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
+    starts = np.where(seen, begins | rewinds | late, ~_inside_by_lines(batch, answers))
+    looks = _of_no_owner(batch, answers)
     return answers.having(
-        starts=np.where(seen, begins | rewinds | late, ~_inside_by_lines(batch, answers)),
+        looks=looks,
+        starts=starts & ~looks,
         fetched_ns=picked(own["at_ns"], following, NEVER),
     )
+
+
+def _of_no_owner(batch: Batch, answers: Table) -> Bools:
+    """Returns which answers went to a member that surely did not have the partition: it only looked."""
+    of_no_owner = np.ones(len(answers), np.bool_)
+    for at_ns in (answers["at_ns"], answers["at_ns"] + LOG_TOLERANCE_NS):
+        of_no_owner &= others_hold(batch, answers["slice"], answers["member"], at_ns)
+    return of_no_owner
 
 
 def _is_answer(answers: Table, position: Ints) -> Bools:
@@ -130,6 +145,7 @@ def floors(batch: Batch) -> Ints:
     starts = batch.log_starts[ownership_epochs(batch)["slice"]]
     floor = np.where(answered != NONE, answered, durable)
     floor = np.where(batch.vague(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
+    floor = np.where(without_right(batch), NONE, floor)  # and nobody told these where to start
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
 
 
@@ -160,7 +176,7 @@ def _answered(batch: Batch) -> Ints:
 
 def _by_asker(batch: Batch) -> Table:
     """Returns the answers to each process and, once more, to each of several clients in one, as those of a member."""
-    answers = answers_with_starts(batch)
+    answers = answers_with_starts(batch).take(~answers_with_starts(batch)["looks"])
     told_apart = answers.take((answers["client"] >= 0) & (answers["client"] != answers["member"]))
     both = stacked(answers, told_apart.having(member=told_apart["client"]))
     return both.sorted_by("slice", "member", "at_ns")

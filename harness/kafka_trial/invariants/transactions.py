@@ -14,7 +14,7 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, always, not_an_operators, the_clusters, under
-from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
+from kafka_trial.invariants.commits_log import UNKNOWN, commits_in_effect, from_outside
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, ordered, picked, previous_in
 from kafka_trial.invariants.progress import machine_stalled
@@ -94,6 +94,7 @@ def _outside_transaction(claim: Claim, attributes: Attributes) -> tuple[Weight, 
     message="{committed_offset} was committed on {place} outside of a transaction, from {stood}",
     deciding=(
         "by_operator",
+        "by_stranger",
         "repeats",
     ),
 )
@@ -129,7 +130,7 @@ def offset_outside_transaction(batch: Batch) -> Findings:
         log_offset=found["log_offset"],
         stood=stood,
         repeats=repeats[chosen],
-        by_operator=found["committer"] == OPERATOR,
+        **from_outside(found["committer"]),
         member=members[np.where(found["committer"] >= 0, found["committer"], -1)],
     )
     return Findings(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 
 TOLERANCE_NS = 500_000_000  # between sources, where nothing was measured; and at most, where it was
@@ -75,7 +76,8 @@ class Incarnation:
 
     `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
     harness had asked it to go (no, stop, overdue, kill; None where its last line does not say). `assigns`, `delivers`,
-    `completes`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`. `consumer`,
+    `completes`, `gives_back`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`, a
+    `revoked` or `lost`; `in_hand`: with how many more records it says that it began than that it ended. `consumer`,
     `protocol`: the name and the protocol of the consumer.toml that it was started by; None: an earlier version's line.
     """
 
@@ -97,6 +99,8 @@ class Incarnation:
     assigns: bool = False
     delivers: bool = False
     completes: bool = False
+    gives_back: bool = False
+    in_hand: int = 0
     consumer: str | None = None
     protocol: str | None = None
 
@@ -155,12 +159,11 @@ class Window:
     injected_ns: int
     healed_ns: int | None
     injecting_ns: int | None = None  # when it began to be put in force; None: by an earlier version
-    acts_as: str | None = None  # the fault whose consequences it has, where it is not its own
+    consequences: tuple[Consequence, ...] = ()
 
-    @property
-    def kind(self) -> str:
-        """The fault that it is to those it hits."""
-        return self.acts_as or self.fault
+    def does(self, *any_of: Consequence) -> bool:
+        """Tells whether the fault has one of these consequences."""
+        return not set(self.consequences).isdisjoint(any_of)
 
 
 @dataclass(frozen=True)
@@ -320,6 +323,12 @@ class GroupAnswer:
     rebalance_timeout_ms: int | None = None
     assigned: tuple[int, ...] | None = None
     owned: tuple[int, ...] | None = None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it was asked to go: "-1 if the member leaves, -2 if a static member leaves for a while" (KIP-848)."""
+        goodbye = self.api == "CONSUMER_GROUP_HEARTBEAT" and self.epoch is not None and self.epoch < 0
+        return self.api == "LEAVE_GROUP" or goodbye
 
 
 @dataclass(frozen=True)

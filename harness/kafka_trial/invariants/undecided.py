@@ -21,6 +21,7 @@ class Undecided(StrEnum):
     EXPIRED_MAYBE_AWAY = "expired about when the trial stopped all members or started them again: before or after"
     IN_FLIGHT_AT_KILL = "a member that was killed may have taken the record in its last act"
     UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
+    EFFECT_HELD_BACK = "a fault was in force that may have held its effect back on the way to the sink"
     # What came too late, or while nobody could read it.
     HARNESS_STALLED = "it would have been found, had the harness not stood still around it"
     DELAYED = "the machine stood still for over a quarter of the session timeout"
@@ -47,6 +48,7 @@ class Undecided(StrEnum):
     )
     NO_PROCESSOR = "threads of its member, or of a broker, may have waited for a processor all the while"
     # Whose a commit is, and in which order it stands.
+    MAYBE_OPERATOR = "it was asked for off the lanes, and its request does not tell whether a member or an operator did"
     COMMITTER_UNKNOWN = "it is not known who made a commit on the partition meanwhile"
     BACKWARD_COMMITTER_UNKNOWN = "it is not known who made the backward commit"
     OUTSIDE_COMMITTER_UNKNOWN = "it is not known who made a commit outside of a transaction"

@@ -23,7 +23,7 @@ import numpy as np
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.client_attribution import alone
 from kafka_trial.invariants.clients import members_at
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
+from kafka_trial.invariants.commits_log import NOT_TOLD, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.fencing import commit_refused_ns
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import finished_handlers, joined_with
@@ -206,7 +206,7 @@ def _committed_offset_before(batch: Batch) -> Ints:
     """Returns for each row of `handler_starts` the highest position that its member, or nobody knows who, had committed
     by then: the records below are its own."""
     begun, log = handler_starts(batch), commits_in_effect(batch)
-    unknown = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
+    unknown = np.isin(log["committer"], NOT_TOLD)
     committer = np.where(unknown, UNKNOWN, log["committer"])
     member = picked(ownership_epochs(batch)["member"], begun["ownership_epoch"], -1)
     until_ns = begun["time_ns"] + TOLERANCE_NS

@@ -67,10 +67,14 @@ def excused(batch: Batch, epochs: Array, offsets: Array, time_ns: Array) -> Bool
 
 
 def fetched_though_told(batch: Batch, epochs: Array, offsets: Array, time_ns: Array) -> Bools:
-    """Returns whether each record was fetched after its ownership epoch's member had been told that it was lost."""
+    """Returns whether each record was fetched after its ownership epoch's member had been told that it was lost.
+
+    Lines out of a buffer say nothing of when a record was handled, but its fetch has a time.
+    """
     windows = zombie_windows(batch)
     fetched, told_ns = (picked(windows[name], epochs, NEVER) for name in ("fetched", "told_ns"))
-    later: Bools = (offsets >= fetched) & (time_ns > told_ns)
+    vague = picked(batch.vague(ownership_epochs(batch)["source"]).astype(np.int64), epochs, 0) == 1
+    later: Bools = (offsets >= fetched) & ((time_ns > told_ns) | vague)
     return later
 
 

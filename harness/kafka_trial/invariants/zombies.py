@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told_of_loss
 from kafka_trial.invariants.handlers import finished_handlers
@@ -33,10 +34,10 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.liveness_bounds import UNANSWERED
-from kafka_trial.invariants.ownership_epochs import epoch_owners, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import BY_ANSWER, epoch_owners, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
+from kafka_trial.invariants.rightless_work import without_right
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation
@@ -50,9 +51,10 @@ def zombie_windows(batch: Batch) -> Table:
 
     Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
     the member while it was open (NEVER, -1 where none did; where its own clock did, the assignment record to others
-    proves it); `fetched`: the position up to which it had fetched by then (see `fencing.fetched_by`), `fetches_known`:
-    whether the request log holds its fetches. `refused_ns`: when it received the refusal of a commit. `until_ns`:
-    when the ownership epoch was closed, or the handler in hand at that moment ended.
+    proves it); `fetched`: the position up to which it had fetched by then, `again_ns`: when it went on (see
+    `fencing.fetched_by`), `fetches_known`: whether the request log holds its fetches. `refused_ns`: when it received
+    the refusal of a commit. `until_ns`: when the ownership epoch was closed, or the handler in hand at that moment
+    ended.
     """
     held = ownership_epochs(batch)
     loss = _losses(batch)
@@ -60,7 +62,7 @@ def zombie_windows(batch: Batch) -> Table:
     answer = told_of_loss(batch, loss_ns)
     by_clock_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
     by_clock, told_ns = by_clock_ns < answer["received_ns"], np.minimum(by_clock_ns, answer["received_ns"])
-    fetched, known = fetched_by(batch, told_ns)
+    fetched, again_ns, known = fetched_by(batch, told_ns)
     return table(
         loss=loss,
         loss_ns=loss_ns,
@@ -68,6 +70,7 @@ def zombie_windows(batch: Batch) -> Table:
         told_source=np.where(by_clock, picked(logged_assignments(batch)["source"], loss, -1), answer["source"]),
         told_seq=np.where(by_clock, picked(logged_assignments(batch)["seq"], loss, -1), answer["seq"]),
         fetched=fetched,
+        again_ns=again_ns,
         fetches_known=known,
         refused_ns=commit_refused_ns(batch, loss_ns),
         until_ns=np.maximum(held["close_ns"], _in_hand(batch, held["close_seq"])),
@@ -78,8 +81,8 @@ def _losses(batch: Batch) -> Ints:
     """Returns for each ownership epoch the first assignment record of its partition to others while it was open, -1 if
     there is none.
 
-    Of one that was lost: until its member has the partition again. Whoever is told before others are given the
-    partition finishes what it has in hand beside them all the same.
+    Of one that was lost, or that a broker's answer alone ended: until its member has the partition again. Whoever is
+    told before others are given the partition finishes what it has in hand beside them all the same.
     """
     held = ownership_epochs(batch)
     order = np.lexsort((logged_assignments(batch)["time_ns"], logged_assignments(batch)["slice"]))
@@ -88,7 +91,8 @@ def _losses(batch: Batch) -> Ints:
     following = np.full(len(held), NEVER)
     later = np.flatnonzero(held["before"] >= 0)
     following[held["before"][later]] = held["open_ns"][later]
-    ends = np.where(held["closed_by"] == Kind.LOST, np.maximum(ends, following), ends)
+    goes_on = np.isin(held["closed_by"], (Kind.LOST, BY_ANSWER))
+    ends = np.where(goes_on, np.maximum(ends, following), ends)
     which, rows = in_ranges(
         *between(assignment_records["slice"], assignment_records["time_ns"], held["slice"], held["open_ns"], ends)
     )
@@ -98,7 +102,7 @@ def _losses(batch: Batch) -> Ints:
     first = first_of(which)
     losses = np.full(len(held), -1, np.int64)
     losses[which[first]] = order[rows[first]]
-    return losses
+    return np.where(without_right(batch), -1, losses)  # what nobody gave nobody can lose
 
 
 def _in_hand(batch: Batch, at_seq: Ints) -> Ints:
@@ -112,9 +116,6 @@ def _in_hand(batch: Batch, at_seq: Ints) -> Ints:
 
 SECOND_NS = 1_000_000_000
 REQUEST_TIMEOUT_S = 60.0  # what clients wait for an answer at most, where consumer.toml does not say (librdkafka's)
-HARMLESS_FAULTS = frozenset(
-    {"join", "leader-move", "records-deleted", "partitions-added"}
-)  # faults that hinder no member, though they are on none in particular
 
 
 def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, end: Ints) -> Ints:
@@ -182,9 +183,9 @@ def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
     about = batch.trial_context
     waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
     for window in about.windows:
-        if window.member in (None, about.members[member]) and window.kind not in HARMLESS_FAULTS:
+        if window.member in (None, about.members[member]) and not window.does(Consequence.HARMLESS):
             begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-            waits_ns = int(waits_s * SECOND_NS) if window.kind in UNANSWERED else TOLERANCE_NS
+            waits_ns = int(waits_s * SECOND_NS) if window.does(Consequence.LEAVES_REQUESTS_OPEN) else TOLERANCE_NS
             yield begun_ns - LAST_LINES_NS, NEVER // 2 if window.healed_ns is None else window.healed_ns + waits_ns
     patience_ns = int(about.session_timeout_s * SECOND_NS) // 4
     yield from ((at_ns - delay_ns, at_ns) for at_ns, delay_ns in about.delays if delay_ns > patience_ns)

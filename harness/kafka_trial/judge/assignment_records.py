@@ -1,8 +1,8 @@
 """Assignment records: which member ids the offsets log gives each partition to, from which record to which.
 
 Classic group records list the assignment of all members. KIP-848 has a record for each member: what it lists holds
-until that member's next one, or its tombstone. With them the epoch (or generation) that each accepted commit was asked
-for with, as rows COMMIT_EPOCHS.
+until that member's next one, or its tombstone. With them the member id that each accepted commit was asked for
+with, and its epoch (or generation), as rows COMMIT_EPOCHS.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class AssignmentRecords:
 
 
 def numbers_of(names: HistoryNames, member_ids: pa.Array) -> Array:
-    """Returns the number of each member id; -1 where there is none."""
+    """Returns the number of each member id; -1 where there is none, or it is empty."""
     encoded = member_ids.dictionary_encode()
-    numbers = [names.member_id(name) for name in encoded.dictionary.to_pylist()]
+    numbers = [names.member_id(name) if name else -1 for name in encoded.dictionary.to_pylist()]
     table = np.array([*numbers, -1], np.int64)
     found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found
@@ -101,10 +101,10 @@ def _next_place(ids: Array, places: Array, of_id: Array, at: Array) -> Array:
 
 
 def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
-    """Returns the columns of one row for each position that a member committed with an epoch, or in a transaction, and
-    was not refused; none where nobody did."""
+    """Returns the columns of one row for each position that was committed by a request with a member id, and was not
+    refused; none where nothing was."""
     asked = columns.codes("api", {"OFFSETCOMMIT": 1, "TXNOFFSETCOMMIT": 2}, fold=True)
-    told = ((asked == 1) & (columns["epoch"] >= 0)) | (asked == 2)
+    told = asked > 0
     told &= columns.is_kind("request") & names.of_group(columns)
     if not told.any():
         return {}
@@ -119,7 +119,7 @@ def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
         "seq": columns["seq"][rows],
         "time_ns": columns["time_ns"][rows],
         "committed_offset": entries["committed_offset"][kept],
-        "member_epoch": np.where(asked[rows] == 1, columns["epoch"][rows], NONE),
+        "member_epoch": np.where((asked[rows] == 1) & (columns["epoch"][rows] >= 0), columns["epoch"][rows], NONE),
         "answered_wall_ns": columns["source_wall_ns"][rows],
         "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
         "member_id": who[kept],

@@ -23,6 +23,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.trial_context import (
@@ -51,7 +52,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 22
+CACHE_SCHEMA = 24
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
@@ -211,6 +212,10 @@ def to_plain(trial_context: TrialContext) -> dict[str, Any]:
     return plain | {name: sorted(plain[name].items()) for name in BY_NUMBER}
 
 
+def _window(plain: Mapping[str, Any]) -> Window:
+    return Window(**{**plain, "consequences": tuple(map(Consequence, plain["consequences"]))})
+
+
 def from_plain(plain: Mapping[str, Any]) -> TrialContext:
     """Returns the trial context that `to_plain` wrote."""
     return TrialContext(
@@ -218,7 +223,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
         | {
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
             "incarnations": tuple(Incarnation(**incarnation) for incarnation in plain["incarnations"]),
-            "windows": tuple(Window(**window) for window in plain["windows"]),
+            "windows": tuple(_window(window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(_membership(one) for one in plain["memberships"]),

@@ -15,7 +15,9 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.clients import members_of
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
+from kafka_trial.invariants.false_assignments import uncorroborated
 from kafka_trial.invariants.handlers import effects_of_deleted, first_handlings
+from kafka_trial.invariants.inferred_ownership_epochs import of_files
 from kafka_trial.invariants.kernels import (
     NEVER,
     Array,
@@ -30,12 +32,12 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.rows import Kind, Outcome
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Window
 
-WORK = ("delivered", "processed", "committed", "moved", "never_begun")
-DELIVERED, PROCESSED, COMMITTED, MOVED, NEVER_BEGUN = range(len(WORK))
+WORK = ("delivered", "processed", "committed", "moved", "never_begun", "unowned")
+DELIVERED, PROCESSED, COMMITTED, MOVED, NEVER_BEGUN, UNOWNED = range(len(WORK))
 
 
 def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -53,6 +55,10 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     }
     asked = batch.of(Kind.COMMIT_REQUEST)
     totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
+    totals["keyed"] = counts(batch.records["slice"][batch.records["key"] >= 0], size)
+    said = batch.of(Kind.PROCESSED)
+    done = (said.take(said["outcome"] == Outcome.DONE), batch.of(Kind.EFFECT), batch.of(Kind.HANDED_ON))
+    totals["done"] = counts(np.concatenate([rows["slice"] for rows in done]), size)
     handled = counts(first_handlings(batch)["slice"], size)
     work = _work(batch)
     members = _member_coverage(batch, work)
@@ -96,7 +102,10 @@ def _work(batch: Batch) -> Table:
     )
     never_begun = own.take(_is_never_begun(batch, own))
     never_begun = _done(never_begun["slice"], member_of[never_begun["source"]], never_begun["time_ns"], NEVER_BEGUN)
-    work = stacked(work, never_begun, *([_effects(batch)] if batch.trial_context.prints_no_work else []))
+    unowned = own.take((own["ownership_epoch"] < 0) & ~own["revoked"])
+    unowned = unowned.take(~of_files(unowned, uncorroborated(batch)))
+    unowned = _done(unowned["slice"], member_of[unowned["source"]], unowned["time_ns"], UNOWNED)
+    work = stacked(work, never_begun, unowned, *([_effects(batch)] if batch.trial_context.prints_no_work else []))
     return work.take(work["member"] >= 0)
 
 

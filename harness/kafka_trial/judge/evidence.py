@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kafka_trial.invariants.invariant import Invariant
-from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.invariants.kernels import NEVER
+from kafka_trial.invariants.trial_context import Incarnation, TrialContext
 from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason, PartlyNotJudged
 
 # What a sink cannot show of a consumer that prints nothing, and what decides that property of its claim instead.
@@ -21,13 +24,15 @@ ELSEWHERE = {
 # Of a consumer that prints nothing, and writes to a table, what was done again is seen only where it changed a row:
 # whether a claim about it stays undecided.
 ABSORBED = {"redelivered": True, "illegal-redelivery": False}
+SECOND_NS = 1_000_000_000
 BY_COMMITS = ("false-lag", "work-after-revoke", "head-of-line-blocking")
 
 
 @dataclass(frozen=True)
 class Seen:
     """How many rows of each sort of evidence the slices hold, all together; the members known to commit; and those
-    that say of work nobody else was given when it ended, and never when it began."""
+    that say of work nobody else was given when it ended, and never when it began; and those of which some work stands
+    in no ownership epoch."""
 
     records: int = 0
     delivered: int = 0
@@ -36,6 +41,7 @@ class Seen:
     committed: int = 0
     committing: frozenset[str] = frozenset()
     never_beginning: frozenset[str] = frozenset()
+    unowned: frozenset[str] = frozenset()
 
 
 def missing_evidence(invariant: Invariant, trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -57,7 +63,8 @@ def missing_evidence(invariant: Invariant, trial_context: TrialContext, seen: Se
         if missing is not None and need in ("ids", "effects"):
             return replace(missing, applies=_claims_effects(trial_context))
         if missing is not None and (in_brokers or need not in ("offsets log", "requests")):
-            return replace(missing, applies=need not in MAY_LACK, partly=need in PARTLY)
+            untold = missing.reason == NotJudgedReason.REVOCATIONS_UNTOLD  # it could be told, and is left out
+            return replace(missing, applies=untold or need not in MAY_LACK, partly=untold or need in PARTLY)
     return None
 
 
@@ -175,10 +182,11 @@ def _ownership_epochs(trial_context: TrialContext, seen: Seen) -> NotJudged | No
         for incarnation in trial_context.incarnations
         if incarnation.works and not incarnation.assigns
     } - known
-    if not unknown:
-        return None
-    names = ", ".join(sorted(trial_context.members[member] for member in unknown))
-    return NotJudged(NotJudgedReason.PARTITIONS_UNKNOWN, {"names": names})
+    if unknown:
+        names = ", ".join(sorted(trial_context.members[member] for member in unknown))
+        return NotJudged(NotJudgedReason.PARTITIONS_UNKNOWN, {"names": names})
+    names = ", ".join(sorted(seen.unowned))
+    return NotJudged(NotJudgedReason.WORK_WITHOUT_PARTITION, {"names": names}) if names else None
 
 
 def _handler_starts(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
@@ -232,8 +240,25 @@ def _moved_keys(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 
 def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     workers = [incarnation for incarnation in trial_context.incarnations if incarnation.works]
-    told = not workers or any(incarnation.assigns for incarnation in workers)
-    return None if told else NotJudged(NotJudgedReason.NO_CALLBACKS)
+    if workers and not any(incarnation.assigns for incarnation in workers):
+        return NotJudged(NotJudgedReason.NO_CALLBACKS)
+    untold = sorted({trial_context.members[one.member] for one in workers if _gives_back_untold(trial_context, one)})
+    return NotJudged(NotJudgedReason.REVOCATIONS_UNTOLD, {"names": ", ".join(untold)}) if untold else None
+
+
+def _gives_back_untold(trial_context: TrialContext, incarnation: Incarnation) -> bool:
+    """Tells whether it says what it is given and never what it gives back, though brokers told it to keep less long
+    before it ended."""
+    if not incarnation.assigns or incarnation.gives_back:
+        return False
+    until_ns = incarnation.asked_ns or incarnation.exited_ns or NEVER
+    until_ns -= int((trial_context.session_timeout_s + trial_context.settings.poll_interval_s) * SECOND_NS)
+    kept: dict[int, list[set[int]]] = defaultdict(list)
+    for one in sorted(trial_context.group_answers, key=lambda answer: answer.time_ns):
+        inside = one.member == incarnation.member and incarnation.started_ns <= one.time_ns < until_ns
+        if inside and one.assigned is not None:
+            kept[one.member_id].append(set(one.assigned))
+    return any(before - after for answers in kept.values() for before, after in pairwise(answers))
 
 
 def _offsets_log(trial_context: TrialContext, seen: Seen) -> NotJudged | None:

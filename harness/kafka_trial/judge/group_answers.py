@@ -36,7 +36,8 @@ def take_group_answers(names: HistoryNames, answers: list[Answer], source: int, 
     """Notes what the brokers answered to members in a block of a request log."""
     for body in block.bodies(np.flatnonzero(telling(columns) & names.of_group(columns))):
         answer = _answer(names, source, body)
-        if answer["error"] or answer["assigned"] is not None or answer["owned"] is not None or _tells(answer["api"]):
+        lists = answer["assigned"] is not None or answer["owned"] is not None
+        if answer["error"] or lists or _tells(answer["api"]) or (answer["epoch"] or 0) < 0:
             answers.append(answer)
 
 

@@ -81,6 +81,7 @@ REQUEST_KINDS = {
     "OFFSETFETCH": Kind.OFFSET_FETCH_ANSWER,
 }
 LINES_THAT_TELL = {"assigns": tuple(ENTRY_KINDS), "delivers": ("delivered",), "completes": ("processed",)}
+LINES_THAT_TELL |= {"gives_back": ("revoked", "lost")}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
 POSITIONED = (
@@ -230,6 +231,8 @@ class FileReader:
         incarnation["invokes"] = incarnation.get("invokes", False) or bool((outcomes == 1).any())
         for name, kinds in LINES_THAT_TELL.items():
             incarnation[name] = incarnation.get(name, False) or bool(len(columns.rows_of(*kinds)))
+        begun, ended = (len(columns.rows_of(kind)) for kind in ("delivered", "processed"))
+        incarnation["in_hand"] = incarnation.get("in_hand", 0) + begun - ended
         worked = columns.rows_of("delivered", "processed")
         if len(worked):
             incarnation["worked_ns"] = max(incarnation.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))

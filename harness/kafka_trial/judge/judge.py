@@ -285,8 +285,9 @@ def _seen(coverage: Coverage) -> Seen:
     names = ("records", "delivered", "processed", "effects", "committed")
     committing = frozenset(name for name, member in coverage.members.items() if member.committed)
     never_beginning = frozenset(name for name, member in coverage.members.items() if member.never_begun)
+    unowned = frozenset(name for name, member in coverage.members.items() if member.unowned)
     sums = {name: sum(getattr(part, name) for part in coverage.partitions) for name in names}
-    return Seen(**sums, committing=committing, never_beginning=never_beginning)
+    return Seen(**sums, committing=committing, never_beginning=never_beginning, unowned=unowned)
 
 
 def _series(rows: Sequence[Mapping[str, Any]], trial_context: TrialContext) -> pa.Table:

@@ -45,7 +45,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class SliceCoverage:
-    """How much one partition gave to judge. `committed` and `refused` are commits, by the offsets and request logs."""
+    """How much one partition gave to judge. `committed` and `refused` are commits, by the offsets and request logs.
+
+    `keyed`: the records with a key. `done`: lines that say that a record was done, effects, and records handed on.
+    """
 
     topic: str
     partition: int
@@ -56,6 +59,8 @@ class SliceCoverage:
     handled: int
     committed: int
     refused: int = 0
+    keyed: int = 0
+    done: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class MemberCoverage:
 
     `moved` is what brokers see of a member that says nothing: commits above all before, and fetches that brought
     records. `never_begun`: completions in a file without a delivery, of records that nobody had been given before.
-    `inside` holds the same five.
+    `unowned`: lines of work that stand in no ownership epoch. `inside` holds the same six.
     """
 
     delivered: int
@@ -73,6 +78,7 @@ class MemberCoverage:
     moved: int = 0
     inside: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     never_begun: int = 0
+    unowned: int = 0
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class NotJudgedReason(StrEnum):
     PARTITIONS_UNKNOWN = (
         "it is not known which partitions {names} had: no assigned line, and no assignment in the request log"
     )
+    WORK_WITHOUT_PARTITION = "{names} handled records of partitions of which nothing says that they had them then"
     BEGINNINGS_UNKNOWN = "it is not known when handlers of {names} began: no delivered line"
     ENDS_UNKNOWN = "it is not known when handlers ended: no processed line"
     COMMIT_TIMES_UNKNOWN = (
@@ -61,6 +62,10 @@ class NotJudgedReason(StrEnum):
     )
     NO_FETCHES = "no member was seen to fetch on a lane of its own"
     NO_CALLBACKS = "no member reports rebalance callbacks"
+    REVOCATIONS_UNTOLD = (
+        "{names} told what was assigned and never what was revoked, although brokers took partitions away: print "
+        "partitions_revoked when its callback returns, or leave out partitions_assigned"
+    )
     NO_PARTITIONS_ADDED = "no partition was added to the topic: every key stayed in its own"
     NO_KEY_MOVED = "partitions were added, and yet no key was seen to come to another one"
     # What the harness and the brokers do not tell.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, MOVED_KEYS, SENDS
+from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MOVED_KEYS, SENDS
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Known
 from kafka_trial.invariants.trial_context import TrialContext
@@ -132,7 +132,11 @@ class IdJoins:
         text = columns.text("id", rows)
         id_hash = id_hashes(text)
         known = self.known_of(id_hash)
-        return [self._arrived(columns, rows, id_hash, known, text), self._claimed(columns, rows, id_hash, known)]
+        return [
+            self._arrived(columns, rows, id_hash, known, text),
+            self._claimed(columns, rows, id_hash, known),
+            self._too_early(columns, rows, id_hash),
+        ]
 
     def _arrived(self, columns: Columns, rows: Array, id_hash: Array, known: Array, text: pa.Array) -> pa.Table:
         slices, offsets = self._homes(id_hash)
@@ -155,6 +159,21 @@ class IdJoins:
             member=columns.codes("member", members)[rows] - 1,
             unsent_id=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
+
+    def _too_early(self, columns: Columns, rows: Array, id_hash: Array) -> pa.Table:
+        """Returns a row for each effect of a record that was sent only later."""
+        time_ns = effected_ns(self.builder, columns, rows)
+        sent_ns = self.known.sends.get("time_ns", self.known.sends.find(id_hash))
+        slices, offsets = self._homes(id_hash)
+        early = (sent_ns > time_ns) & (slices != NONE) & (offsets != NONE)
+        about = {
+            "slice": slices,
+            "offset": offsets,
+            "seq": columns["seq"][rows],
+            "time_ns": time_ns,
+            "sent_ns": sent_ns,
+        }
+        return made_rows(EARLY_LINES, self.source, **{name: column[early] for name, column in about.items()})
 
     def _compared(self, columns: Columns, rows: Array, id_hash: Array) -> Array:
         """Returns SAME or OTHER for each body, by what was sent; 0 where nobody can tell.

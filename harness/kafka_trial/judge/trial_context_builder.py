@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import lacking
 from kafka_trial.invariants.group_presence import membership_of
 from kafka_trial.invariants.trial_context import (
@@ -32,7 +33,15 @@ from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exi
 from kafka_trial.judge.transactions import Transactions
 
 Body = Mapping[str, Any]
-TELLS = ("invokes", "assigns", "delivers", "completes")  # what a member's file tells of at all
+KEPT = (
+    "worked_ns",
+    "in_hand",
+    "invokes",
+    "assigns",
+    "delivers",
+    "completes",
+    "gives_back",
+)  # of a file, whenever its start is read
 
 
 @dataclass
@@ -162,7 +171,7 @@ def _started(builder: TrialContextBuilder, source: int, body: Body) -> None:
         "number": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
         **{key: body[key] for key in ("consumer", "protocol") if isinstance(body.get(key), str)},
-        **{key: value for key, value in builder.incarnations.get(source, {}).items() if key in ("worked_ns", *TELLS)},
+        **{key: value for key, value in builder.incarnations.get(source, {}).items() if key in KEPT},
     }
 
 
@@ -295,7 +304,7 @@ def _injected(builder: TrialContextBuilder, source: int, body: Body) -> None:
             "injected_ns": body["time_ns"],
             "healed_ns": None,
             "injecting_ns": builder.injecting.get(number),
-            "acts_as": body.get("acts_as") if isinstance(body.get("acts_as"), str) else None,
+            "consequences": consequences_in(body),
         }
 
 

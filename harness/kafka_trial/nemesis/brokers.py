@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kafka_trial.cluster.cluster import node_in_words, node_name
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version, is_of, said_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
@@ -25,6 +26,7 @@ EXIT_WITHIN_S = 60.0  # of a busy machine: 12 s were not enough for one to shut 
 BACK_WITHIN_S = 30.0
 SAID_WITHIN_S = 60.0  # of a busy machine: 37 s were not enough for one to start in
 FAILOVER_WITHIN_S = 12.0
+AWAY = (Consequence.STOPS_BROKER, Consequence.LEAVES_REQUESTS_OPEN)
 
 
 def _isr_back(injection: Injection, seen: Evidence) -> Evidence:
@@ -35,7 +37,7 @@ def _isr_back(injection: Injection, seen: Evidence) -> Evidence:
     )
 
 
-@fault("broker-kill", targets=ROLES, scope="brokers", heals=True, complete=_isr_back)
+@fault("broker-kill", targets=ROLES, scope="brokers", heals=True, consequences=AWAY, complete=_isr_back)
 def broker_kill(injection: Injection) -> Iterator[Evidence]:
     """Kills a broker with -9; it starts again when it heals."""
     handle, was, before = _before(injection)
@@ -47,7 +49,7 @@ def broker_kill(injection: Injection) -> Iterator[Evidence]:
         _start_again(handle)
 
 
-@fault("broker-restart", targets=ROLES, scope="brokers", heals=True, complete=_isr_back)
+@fault("broker-restart", targets=ROLES, scope="brokers", heals=True, consequences=AWAY, complete=_isr_back)
 def broker_restart(injection: Injection) -> Iterator[Evidence]:
     """Ends a broker with SIGTERM and starts it again at once."""
     handle, was, before = _before(injection)
@@ -65,7 +67,7 @@ def broker_restart(injection: Injection) -> Iterator[Evidence]:
     yield _down(injection, evidence.replaced(was, injection.process("inside")), before, inside)
 
 
-@fault("broker-pause", targets=ROLES, scope="brokers", heals=True, complete=_isr_back)
+@fault("broker-pause", targets=ROLES, scope="brokers", heals=True, consequences=AWAY, complete=_isr_back)
 def broker_pause(injection: Injection) -> Iterator[Evidence]:
     """Stops a broker's process (SIGSTOP) beyond its session with the controllers, and continues it."""
     handle, was, before = _before(injection)
@@ -78,7 +80,7 @@ def broker_pause(injection: Injection) -> Iterator[Evidence]:
         handle.resume()
 
 
-@fault("leader-move", targets=("leader",), scope="members", heals=True)
+@fault("leader-move", targets=("leader",), scope="members", heals=True, consequences=[Consequence.HARMLESS])
 def leader_move(injection: Injection) -> Iterator[Evidence]:
     """Moves a partition's leader to another in-sync replica, and back when it heals."""
     before = injection.topic("before")
@@ -94,7 +96,7 @@ def leader_move(injection: Injection) -> Iterator[Evidence]:
         injection.context.move_leader(leader.partition, leader.broker)
 
 
-@fault("rolling-restart", targets=("all",), scope="brokers", heals=True)
+@fault("rolling-restart", targets=("all",), scope="brokers", heals=True, consequences=AWAY)
 def rolling_restart(injection: Injection) -> Iterator[Evidence]:
     """Restarts every broker with SIGTERM, one after the other, each when the ISR is whole."""
     before = injection.topic("before")
@@ -102,7 +104,7 @@ def rolling_restart(injection: Injection) -> Iterator[Evidence]:
     yield _turns(injection, sorted(injection.context.cluster.brokers), before)
 
 
-@fault("version-roll", targets=("all",), scope="brokers", heals=True)
+@fault("version-roll", targets=("all",), scope="brokers", heals=True, consequences=AWAY)
 def version_roll(injection: Injection, *, version: str = DEFAULT_VERSION, brokers: str = "") -> Iterator[Evidence]:
     """Restarts nodes as another version of Kafka, on their own data: all, the controller last, or some in order."""
     find_version(version)
@@ -110,7 +112,7 @@ def version_roll(injection: Injection, *, version: str = DEFAULT_VERSION, broker
     nodes = {**injection.context.cluster.brokers, **injection.context.cluster.controllers}
     last = [] if before.controller is None else [before.controller]
     in_order = [*sorted(nodes.keys() - {*last}), *last]
-    injection.injected(acts_as="rolling-restart")
+    injection.injected()
     yield _turns(injection, nodes_named(brokers, nodes) if brokers else in_order, before, version=version)
     injection.context.cluster.ruin(f"its brokers became {version}")
 

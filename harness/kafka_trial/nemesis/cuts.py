@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -37,11 +37,12 @@ from kafka_trial.cluster.kafka_cut import (
     LaneSeen,
 )
 from kafka_trial.errors import WaitTimeout
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.broker_log import CLOCKS_NS
 from kafka_trial.nemesis.brokers import isr_whole_within
 from kafka_trial.nemesis.evidence import Evidence
-from kafka_trial.nemesis.fault import fault
+from kafka_trial.nemesis.fault import fault, find_fault
 from kafka_trial.nemesis.injection import Actor, Injection
 from kafka_trial.nemesis.samples import ProcessSnapshot
 from kafka_trial.process.threads import ThreadGroup
@@ -82,16 +83,6 @@ class CutSpec:
         return {HOLD: round(self.for_s * NS_PER_S), DELAY: self.delay_ms * 1_000_000, CLOSE: 0}[self.action]
 
     @property
-    def acts_as(self) -> str:
-        """The fault whose consequences it has for the consumer."""
-        if self.then != NOTHING:
-            return {KILL: "kill", PAUSE: "pause", KILL_BROKER: "broker-kill"}[self.then]
-        if self.action == CLOSE:
-            return "close"
-        # What is held before the broker may reach it when nobody hears the answer any more.
-        return "stall" if self.where == BEFORE else "answers-held"
-
-    @property
     def ends_by(self) -> str:
         """What becomes of what was held: who is dead sends nothing, and hears nothing."""
         return DROP if self.action == CLOSE or self.then in (KILL, KILL_BROKER) else PASS
@@ -130,11 +121,22 @@ def _problems(options: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _consequences(options: Mapping[str, Any]) -> Collection[Consequence]:
+    """Returns those of the cut, or of what follows on it. What was held goes on after a pause, and is dropped with a
+    connection that is closed: then its answer is lost, whatever follows."""
+    closes, then = options["action"] == CLOSE, options["then"]
+    if then == NOTHING:
+        return find_fault("close" if closes else "stall").consequences_of({})
+    follows = find_fault({KILL: "kill", PAUSE: "pause", KILL_BROKER: "broker-kill"}[then]).consequences_of({})
+    return follows | {Consequence.LOSES_ANSWERS} if closes and then == PAUSE else follows
+
+
 @fault(
     "cut",
     targets=("member",),
     scope="members",
     heals=True,
+    consequences=_consequences,
     complete=_complete,
     choices={"api": tuple(API_KEYS), "where": WHERE, "action": ACTIONS, "then": THEN},
     broker_choices={"then": KILL_BROKER},
@@ -189,7 +191,7 @@ def cut(
             seen = injection.lane_seen("inside", name)
             hit_ns = seen.cut.hit_ns if seen.cut else time.monotonic_ns()
             injection.injecting(time_ns=max(began_ns, hit_ns - LOOKED_AFTER_NS))
-            injection.injected(acts_as=spec.acts_as, **_whom(spec, seen.cut))
+            injection.injected(**_whom(spec, seen.cut))
             if seen.cut is None or not seen.cut.hit_ns:
                 yield not_reached(spec, seen, within_s=within_s)
                 return

@@ -3,10 +3,11 @@
 A fault is a generator over an `Injection` (`injection.py`): inject, `yield Evidence`, heal. Everything before the yield
 injects and holds; the evidence is judged from samples only (`evidence.py`); everything after it heals, and must be
 reached whatever happens, so faults keep what they injected in a `with`. A fault that nobody has shown to have bitten
-makes the trial unknown.
+makes the trial unknown. It declares its `consequences` once, when it is registered: from these words alone the judge
+decides what to excuse, what to expect, and how long bounds are.
 
 ```python
-@fault("latency", targets=NETWORK, scope="members", heals=True)
+@fault("latency", targets=NETWORK, scope="members", heals=True, consequences=[Consequence.DELAYS_ANSWERS])
 def latency(injection: Injection, *, latency_ms: int = 400) -> Iterator[Evidence]:
     before = injection.links("before")
     with toxics(injection, "latency", streams=("downstream",), attributes={"latency": latency_ms}):
@@ -20,12 +21,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kafka_trial import nemesis
 from kafka_trial.errors import InputError, shown, unknown_name
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.injection import Injection
 
@@ -39,6 +41,7 @@ class Fault(Protocol):
 RECOVERS_WITHIN_S = 15.0  # traffic again after healing: five seconds, and time for a machine that has much else to do
 
 Complete = Callable[[Injection, Evidence], Evidence]
+Consequences = Collection[Consequence] | Callable[[Mapping[str, Any]], Collection[Consequence]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class FaultSpec:
     `choices`: the values of options that are words; `broker_choices`: those with which a fault of members breaks a
     broker. One that `waits` is armed when its step begins, and injects itself when what it waits for comes. `check`
     returns what is wrong with options that are each allowed, in sentences. One with `sinks` is played at our
-    HTTP server: consumers whose sink is none of them cannot be hit. One that is `of_topic` needs no member that runs.
+    HTTP server: consumers whose sink is none of them cannot be hit. `consequences`: what it does, or how that follows
+    from its options.
     `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
     back); it may take `bit` away, never give it without samples.
     """
@@ -60,6 +64,7 @@ class FaultSpec:
     heals: bool
     summary: str
     options: Mapping[str, Any]
+    consequences: Consequences
     complete: Complete | None = None
     recovers_within_s: float = RECOVERS_WITHIN_S
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -67,7 +72,11 @@ class FaultSpec:
     waits: bool = False
     check: Callable[[Mapping[str, Any]], list[str]] | None = None
     sinks: tuple[str, ...] = ()
-    of_topic: bool = False
+
+    def consequences_of(self, options: Mapping[str, Any]) -> frozenset[Consequence]:
+        """Returns what it does when it is played with these options."""
+        said = self.consequences
+        return _checked(self.name, said({**self.options, **options}) if callable(said) else said)
 
     def scope_of(self, options: Mapping[str, Any]) -> str:
         """Returns what it breaks when it is played with these options."""
@@ -76,6 +85,7 @@ class FaultSpec:
 
 
 SCOPES = ("members", "brokers")
+HINDERING = frozenset({*Consequence} - {Consequence.HARMLESS, Consequence.CHANGES_TOPIC})
 EACH_MEMBER = "each-member"  # a target wherever `member` is one: all members, one after the other (`schedule.py`)
 _REGISTRY: dict[str, FaultSpec] = {}
 
@@ -86,6 +96,7 @@ def fault(
     targets: tuple[str, ...],
     scope: str,
     heals: bool,
+    consequences: Consequences | None = None,
     complete: Complete | None = None,
     recovers_within_s: float = RECOVERS_WITHIN_S,
     choices: Mapping[str, tuple[str, ...]] | None = None,
@@ -93,11 +104,15 @@ def fault(
     waits: bool = False,
     check: Callable[[Mapping[str, Any]], list[str]] | None = None,
     sinks: tuple[str, ...] = (),
-    of_topic: bool = False,
 ) -> Callable[[Any], Any]:
-    """Registers the decorated generator as the fault called `name`."""
+    """Registers the decorated generator as the fault called `name`.
+
+    Raises:
+        ValueError: its scope is not in SCOPES, or its consequences are missing, unknown or contradict each other.
+    """
     if scope not in SCOPES:
         raise ValueError(f"scope {scope!r} is none of {SCOPES}")
+    does = _said_by(name, consequences)
 
     def register(play: Any) -> Any:
         summary = (inspect.getdoc(play) or "").partition("\n")[0]
@@ -107,17 +122,34 @@ def fault(
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
         _REGISTRY[name] = FaultSpec(
-            *(name, play, targets, scope, heals, summary, options, complete, recovers_within_s),
+            *(name, play, targets, scope, heals, summary, options, does, complete, recovers_within_s),
             choices=choices or {},
             broker_choices=broker_choices or {},
             waits=waits,
             check=check,
             sinks=sinks,
-            of_topic=of_topic,
         )
         return play
 
     return register
+
+
+def _said_by(name: str, consequences: Consequences | None) -> Consequences:
+    words = ", ".join(Consequence)
+    if consequences is None:
+        raise ValueError(f"fault {name} does not say its consequences: some of {words}; () where none of them holds")
+    return consequences if callable(consequences) else _checked(name, consequences)
+
+
+def _checked(name: str, consequences: Collection[str]) -> frozenset[Consequence]:
+    if strange := [one for one in consequences if one not in {*Consequence}]:
+        raise ValueError(f"fault {name} has the consequence {strange[0]!r}, which is none of {', '.join(Consequence)}")
+    told = frozenset(map(Consequence, consequences))
+    if Consequence.HARMLESS in told and told & HINDERING:
+        raise ValueError(
+            f"fault {name} is harmless, and yet {', '.join(sorted(told & HINDERING))}: say one or the other"
+        )
+    return told
 
 
 def list_faults() -> dict[str, FaultSpec]:

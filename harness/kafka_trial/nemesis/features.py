@@ -26,7 +26,7 @@ def _problems(options: Mapping[str, Any]) -> list[str]:
     return []
 
 
-@fault("finalise-feature", targets=("all",), scope="brokers", heals=True, check=_problems)
+@fault("finalise-feature", targets=("all",), scope="brokers", heals=True, consequences=(), check=_problems)
 def finalise_feature(injection: Injection, *, feature: str = "group.version", level: int = 1) -> Iterator[Evidence]:
     """Finalises a level of one feature, by name, for all brokers: raises it, or lowers it; it stays so."""
     level = int(level)

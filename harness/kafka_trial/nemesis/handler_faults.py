@@ -26,7 +26,9 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     return seen.with_details(**injection.group_since())
 
 
-@fault("handler-slow", targets=MEMBERS, scope="members", heals=True, complete=_complete, sinks=("http",))
+@fault(
+    "handler-slow", targets=MEMBERS, scope="members", heals=True, consequences=(), complete=_complete, sinks=("http",)
+)
 def handler_slow(
     injection: Injection, *, delay_s: float = 2.0, records: int = 0, expire_poll_interval: bool = False
 ) -> Iterator[Evidence]:
@@ -56,14 +58,14 @@ def handler_slow(
         yield judged(looks)
 
 
-@fault("handler-failing", targets=MEMBERS, scope="members", heals=True, sinks=("http",))
+@fault("handler-failing", targets=MEMBERS, scope="members", heals=True, consequences=(), sinks=("http",))
 def handler_failing(injection: Injection) -> Iterator[Evidence]:
     """Refuses every effect (503): nothing is done, and whoever handles a record is told so."""
     with _treated(injection, Treatment(Manner.REFUSING, members=injection.target.members)) as watch:
         yield handler_evidence.handlers_failing(injection.hold(lambda: _look(injection, watch))[-1])
 
 
-@fault("poison-record", targets=MEMBERS, scope="members", heals=True, sinks=("http",))
+@fault("poison-record", targets=MEMBERS, scope="members", heals=True, consequences=(), sinks=("http",))
 def poison_record(injection: Injection) -> Iterator[Evidence]:
     """Refuses the effect of one record (503), the next that comes, whenever and from whomever it comes again."""
     poison = Treatment(Manner.REFUSING, members=injection.target.members, records_max=1, for_everybody=True)

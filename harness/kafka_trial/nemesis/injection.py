@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_trial.cluster.kafka_cut import CutRequest, LaneCuts, LaneSeen
 from kafka_trial.errors import WaitTimeout
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.broker_log import when_answered
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext
@@ -112,8 +113,8 @@ class Actor(Protocol):
 
 class Injection:
     """One injection. `target` is what the role meant just before it; `scope` is what its fault breaks, as the registry
-    has it; `rng` draws from the fault's own seed. `session_s` and `poll_interval_s` are the longest that the group's
-    members had told the coordinator just before it; None: nothing."""
+    has it, and `consequences` what it does; `rng` draws from the fault's own seed. `session_s` and `poll_interval_s`:
+    the longest that the group's members had told the coordinator just before it; None: nothing."""
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class Injection:
         target: Target,
         *,
         scope: str,
+        consequences: Collection[Consequence],
         stop: threading.Event,
         rng: random.Random,
     ) -> None:
@@ -131,6 +133,7 @@ class Injection:
         self.fault = planned.fault
         self.for_s = planned.for_s
         self.scope = scope
+        self._consequences = sorted(consequences)
         self.target = target
         self.stop = stop
         self.rng = rng
@@ -206,7 +209,7 @@ class Injection:
         self.injecting()
         if not self._injected:
             self._injected = True
-            self.journal("injected", **fields)
+            self.journal("injected", **{"consequences": self._consequences} | fields)
 
     def links(self, phase: str) -> LinkSnapshot:
         """S: the live connections of the target's members through its proxies."""

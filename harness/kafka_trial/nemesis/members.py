@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
@@ -31,7 +32,9 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     return seen.with_details(**injection.group_since())
 
 
-@fault("pause", targets=("member",), scope="members", heals=True, complete=_complete)
+@fault(
+    "pause", targets=("member",), scope="members", heals=True, consequences=[Consequence.FREEZES], complete=_complete
+)
 def pause(injection: Injection, *, expire_session: bool = False) -> Iterator[Evidence]:
     """Stops a member's process group (SIGSTOP) and continues it; beyond the session it is expelled.
 
@@ -55,7 +58,14 @@ def pause(injection: Injection, *, expire_session: bool = False) -> Iterator[Evi
         injection.context.group.resume(member)
 
 
-@fault("kill", targets=("member",), scope="members", heals=True, complete=_complete)
+@fault(
+    "kill",
+    targets=("member",),
+    scope="members",
+    heals=True,
+    consequences=[Consequence.KILLS, Consequence.LOSES_ANSWERS],
+    complete=_complete,
+)
 def kill(injection: Injection) -> Iterator[Evidence]:
     """Kills a member with -9; its next incarnation starts when it heals."""
     before = injection.process("before")
@@ -63,7 +73,9 @@ def kill(injection: Injection) -> Iterator[Evidence]:
         yield evidence.killed(before, _after_exit(injection))
 
 
-@fault("terminate", targets=("member",), scope="members", heals=True, complete=_complete)
+@fault(
+    "terminate", targets=("member",), scope="members", heals=True, consequences=[Consequence.STOPS], complete=_complete
+)
 def terminate(injection: Injection) -> Iterator[Evidence]:
     """Ends a member with SIGTERM; its next incarnation starts when it heals."""
     before = injection.process("before")
@@ -71,7 +83,9 @@ def terminate(injection: Injection) -> Iterator[Evidence]:
         yield evidence.terminated(before, _after_exit(injection))
 
 
-@fault("restart", targets=("member",), scope="members", heals=True, complete=_complete)
+@fault(
+    "restart", targets=("member",), scope="members", heals=True, consequences=[Consequence.STOPS], complete=_complete
+)
 def restart(injection: Injection) -> Iterator[Evidence]:
     """Ends a member with SIGTERM and starts its next incarnation at once."""
     before = injection.process("before")
@@ -98,6 +112,7 @@ def _link_problems(options: Mapping[str, Any]) -> list[str]:
     targets=("member",),
     scope="members",
     heals=True,
+    consequences=[Consequence.STOPS],
     complete=_complete,
     choices={"to": (SUCCESSOR, PREDECESSOR)},
     check=_link_problems,
@@ -114,7 +129,7 @@ def move_client(injection: Injection, *, to: str = SUCCESSOR, link: int = 1) -> 
     spec = _moved_to(group.specs, link if to == SUCCESSOR else link - 1)
     asked, moved = list[tuple[str, int]](), False
     try:
-        injection.injected(acts_as="restart")
+        injection.injected()
         group.leave(injection.member())
         ended = injection.process("inside")
         if ended.exit_code is None:
@@ -152,6 +167,7 @@ def _crash_point_problems(options: Mapping[str, Any]) -> list[str]:
     targets=("member",),
     scope="members",
     heals=True,
+    consequences=[Consequence.KILLS, Consequence.LOSES_ANSWERS],
     complete=_complete,
     sinks=("http", "postgres"),
     check=_crash_point_problems,
@@ -216,7 +232,14 @@ def _join_complete(injection: Injection, seen: Evidence) -> Evidence:
     return seen.with_details(**injection.group_since())
 
 
-@fault("join", targets=("all",), scope="members", heals=True, complete=_join_complete)
+@fault(
+    "join",
+    targets=("all",),
+    scope="members",
+    heals=True,
+    consequences=[Consequence.HARMLESS],
+    complete=_join_complete,
+)
 def join(injection: Injection) -> Iterator[Evidence]:
     """Starts a further member; it leaves again when it heals. Two rebalances."""
     before = injection.group_snapshot("before")
@@ -227,7 +250,9 @@ def join(injection: Injection) -> Iterator[Evidence]:
         injection.context.group.leave(extra_member)
 
 
-@fault("leave", targets=("member",), scope="members", heals=True, complete=_join_complete)
+@fault(
+    "leave", targets=("member",), scope="members", heals=True, consequences=[Consequence.STOPS], complete=_join_complete
+)
 def leave(injection: Injection) -> Iterator[Evidence]:
     """Has a member leave; its next incarnation joins when it heals. Two rebalances."""
     before = injection.group_snapshot("before")

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import Any
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
@@ -22,6 +23,7 @@ from kafka_trial.process.waiting import wait_until
 NETWORK = ("member", "coordinator", "leader", "all")
 DOWN, UP = "downstream", "upstream"
 LATER_HEALED_WITHIN_S = 600.0
+HELD = (Consequence.CUTS_OFF, Consequence.LEAVES_REQUESTS_OPEN)
 
 
 def _late(injection: Injection, seen: Evidence) -> Evidence:
@@ -39,7 +41,9 @@ def _accepted(injection: Injection) -> dict[str, Any]:
     return {"commits_inside": injection.commits_since(), "requests_inside": injection.requests_since()}
 
 
-@fault("latency", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault(
+    "latency", targets=NETWORK, scope="members", heals=True, consequences=[Consequence.DELAYS_ANSWERS], complete=_late
+)
 def latency(injection: Injection, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
     """Delays answers by latency_ms, give or take jitter_ms."""
     before, calm = injection.links("before"), injection.probes("before", times=8)  # the fastest of them is calm
@@ -52,7 +56,9 @@ def latency(injection: Injection, *, latency_ms: int = 400, jitter_ms: int = 0) 
         yield evidence.latency(before, inside, calm, slow, rise_ms=rise_ms, clients=injection.clients)
 
 
-@fault("slow-link", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault(
+    "slow-link", targets=NETWORK, scope="members", heals=True, consequences=[Consequence.DELAYS_ANSWERS], complete=_late
+)
 def slow_link(injection: Injection, *, rate_kb_per_s: int = 16) -> Iterator[Evidence]:
     """Lets answers through at rate_kb_per_s kilobytes a second and connection."""
     before = injection.links("before")
@@ -65,7 +71,14 @@ def slow_link(injection: Injection, *, rate_kb_per_s: int = 16) -> Iterator[Evid
         yield evidence.slow_link(before, inside, rate_bytes_per_s=rate, probes_inside=probes, clients=injection.clients)
 
 
-@fault("stall", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault(
+    "stall",
+    targets=NETWORK,
+    scope="members",
+    heals=True,
+    consequences=[*HELD, Consequence.LOSES_ANSWERS],
+    complete=_late,
+)
 def stall(injection: Injection) -> Iterator[Evidence]:
     """Holds every byte both ways; what was held arrives when it heals."""
     before = injection.links("before")
@@ -74,7 +87,14 @@ def stall(injection: Injection) -> Iterator[Evidence]:
         yield evidence.stall(before, inside, clients=injection.clients).with_details(**_accepted(injection))
 
 
-@fault("answers-held", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault(
+    "answers-held",
+    targets=NETWORK,
+    scope="members",
+    heals=True,
+    consequences=[*HELD, Consequence.LOSES_ANSWERS],
+    complete=_late,
+)
 def answers_held(injection: Injection) -> Iterator[Evidence]:
     """Holds answers while requests pass: brokers do what the clients never hear of."""
     before = injection.links("before")
@@ -87,7 +107,7 @@ def answers_held(injection: Injection) -> Iterator[Evidence]:
         yield seen.with_details(**_accepted(injection))
 
 
-@fault("requests-held", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault("requests-held", targets=NETWORK, scope="members", heals=True, consequences=HELD, complete=_late)
 def requests_held(injection: Injection) -> Iterator[Evidence]:
     """Holds requests while answers pass."""
     before = injection.links("before")
@@ -96,7 +116,14 @@ def requests_held(injection: Injection) -> Iterator[Evidence]:
         yield evidence.one_way(before, inside, held=REQUESTS, clients=injection.clients)
 
 
-@fault("half-open", targets=NETWORK, scope="members", heals=False, complete=_late)
+@fault(
+    "half-open",
+    targets=NETWORK,
+    scope="members",
+    heals=False,
+    consequences=[*HELD, Consequence.LOSES_ANSWERS],
+    complete=_late,
+)
 def half_open(injection: Injection) -> Iterator[Evidence]:
     """Drops answers; live connections do not survive its removal."""
     before = injection.links("before")
@@ -108,7 +135,14 @@ def half_open(injection: Injection) -> Iterator[Evidence]:
         yield evidence.dropped(before, inside, lost=ANSWERS, probe_passed=frozenset(passed), clients=injection.clients)
 
 
-@fault("close", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault(
+    "close",
+    targets=NETWORK,
+    scope="members",
+    heals=True,
+    consequences=[Consequence.CUTS_OFF, Consequence.LOSES_ANSWERS],
+    complete=_late,
+)
 def close(injection: Injection) -> Iterator[Evidence]:
     """Closes every connection at its next byte, new ones too, until it heals."""
     before = injection.links("before")
@@ -120,7 +154,14 @@ def close(injection: Injection) -> Iterator[Evidence]:
         yield evidence.closed(before, inside, probes, clients=injection.clients)
 
 
-@fault("refused", targets=NETWORK, scope="members", heals=True, complete=_late)
+@fault(
+    "refused",
+    targets=NETWORK,
+    scope="members",
+    heals=True,
+    consequences=[Consequence.CUTS_OFF, Consequence.LOSES_ANSWERS],
+    complete=_late,
+)
 def refused(injection: Injection) -> Iterator[Evidence]:
     """Closes every connection and refuses new ones."""
     before = injection.links("before")

@@ -17,7 +17,7 @@ from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.kafka_protocol.broker_removal import unregister_broker
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.nemesis import evidence
-from kafka_trial.nemesis.brokers import EXIT_WITHIN_S, nodes_named
+from kafka_trial.nemesis.brokers import AWAY, EXIT_WITHIN_S, nodes_named
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
@@ -27,7 +27,7 @@ from kafka_trial.process.waiting import wait_until
 UNREGISTERED_WITHIN_S = 15.0
 
 
-@fault("broker-replace", targets=("all",), scope="brokers", heals=True)
+@fault("broker-replace", targets=("all",), scope="brokers", heals=True, consequences=AWAY)
 def broker_replace(
     injection: Injection, *, brokers: str = "b0", by: str = "b3", version: str = DEFAULT_VERSION
 ) -> Iterator[Evidence]:
@@ -35,7 +35,7 @@ def broker_replace(
     find_version(version)
     cluster = injection.context.cluster
     pairs = list(zip(nodes_named(brokers, cluster.brokers), nodes_named(by, cluster.request_logs), strict=True))
-    injection.injected(acts_as="rolling-restart")
+    injection.injected()
     cluster.ruin(f"its brokers were replaced by such of {version}")
     turns = []
     for old, new in pairs:

@@ -23,6 +23,7 @@ from itertools import accumulate
 from typing import Any
 
 from kafka_trial.errors import InputError, KafkaTrialError, UnjudgeableError, WaitTimeout, unknown_name
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import EACH_MEMBER, find_fault, step_problems
@@ -355,11 +356,12 @@ class FaultRunner:
         injection: Injection | None = None
         try:
             rng = random.Random(planned.seed)
-            recorded = planned.resolved if self.exact else None
-            target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop, idle=spec.of_topic)
-            planned = replace(planned, resolved=target.name)
+            recorded, does = planned.resolved if self.exact else None, spec.consequences_of(planned.options)
+            idle = Consequence.CHANGES_TOPIC in does
+            target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop, idle=idle)
+            planned, scope = replace(planned, resolved=target.name), spec.scope_of(planned.options)
             injection = Injection(
-                self.context, planned, target, scope=spec.scope_of(planned.options), stop=self.stop, rng=rng
+                self.context, planned, target, scope=scope, consequences=does, stop=self.stop, rng=rng
             )
             if spec.waits:
                 injection.journal("armed")
@@ -389,7 +391,8 @@ class FaultRunner:
         finally:
             self._forget(act)
             injection.journal("healed")
-        nobody = spec.of_topic and not injection.target.members  # whose traffic could come back
+        of_topic = Consequence.CHANGES_TOPIC in spec.consequences_of(injection.planned.options)
+        nobody = of_topic and not injection.target.members  # whose traffic could come back
         healed_after_s = None if stopping or nobody else injection.traffic_within(spec.recovers_within_s)
         unasked = stopping or nobody or (healed_after_s is None and injection.stop.is_set())
         healed_traffic = None if unasked else healed_after_s is not None

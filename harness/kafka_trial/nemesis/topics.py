@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
@@ -19,7 +20,14 @@ ASKED_EVERY_S = 0.5
 WAITS_MAX_S = 300.0  # as long as a drain lasts at most, by default
 
 
-@fault("records-deleted", targets=("leader", "all"), scope="members", heals=True, waits=True, of_topic=True)
+@fault(
+    "records-deleted",
+    targets=("leader", "all"),
+    scope="members",
+    heals=True,
+    consequences=[Consequence.CHANGES_TOPIC, Consequence.HARMLESS],
+    waits=True,
+)
 def records_deleted(injection: Injection, *, older_than_s: float = 0.0, once_due: bool = False) -> Iterator[Evidence]:
     """Deletes all that a partition held older_than_s ago, as retention does; it does not come back.
 
@@ -103,7 +111,14 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     return seen.with_details(**injection.group_since(), log_ends=ends)
 
 
-@fault("partitions-added", targets=("all",), scope="members", heals=True, complete=_complete, of_topic=True)
+@fault(
+    "partitions-added",
+    targets=("all",),
+    scope="members",
+    heals=True,
+    consequences=[Consequence.CHANGES_TOPIC, Consequence.HARMLESS],
+    complete=_complete,
+)
 def partitions_added(injection: Injection, *, added: int = 8) -> Iterator[Evidence]:
     """Adds partitions to the topic while it is in use; none can be taken away again.
 

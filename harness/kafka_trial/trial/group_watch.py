@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
+from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
 from kafka_trial.invariants.drain_backlog import DrainBacklog
@@ -224,8 +225,8 @@ class GroupWatch:
         if event.kind == "injected":
             names = {name: str(event.details.get(name)) for name in ("fault", "target")}
             times = {"injected_ns": event.time_ns, "healed_ns": None}
-            acts_as = {"acts_as": event.details.get("acts_as")}
-            self._windows[number] = {"number": number, "member": event.member} | names | times | acts_as
+            does = {"consequences": consequences_in(event.details)}
+            self._windows[number] = {"number": number, "member": event.member} | names | times | does
         elif event.kind == "healed" and number in self._windows:
             self._windows[number]["healed_ns"] = event.time_ns
 

@@ -84,6 +84,7 @@ def collect(
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
         untried=tuple(_untried(judgement)),
+        keyless=coverage.records > 0 and not any(part.keyed for part in coverage.partitions),
     )
 
 

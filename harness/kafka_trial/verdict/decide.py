@@ -252,6 +252,8 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
         rule = rule_of(found.anomaly)
         if found.not_judged is not None and found.applies and rule is not None and rule.claimed(claim):
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
+    if collected.keyless and claim.order in ("key", ACROSS_PARTITIONS):
+        by_reason.setdefault("no record has a key", []).append("reordered-key")
     known = {found.anomaly for found in collected.found}
     never = [name for name in needed(claim) if name not in known]
     reasons = {**by_reason, **({NotJudgedReason.NOT_LOOKED_FOR.value: never} if never else {})}

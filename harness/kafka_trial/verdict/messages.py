@@ -30,6 +30,7 @@ VALUE_MAX = 80
 SPLIT_BY = {
     "log": "the offsets log assigns it to both",
     "told": "one worked on after the group had told it that it was no longer the owner",
+    "taken": "one fetched and handled records of it without ever having been given it",
 }
 ACKNOWLEDGED = {"own word": "by a line that its member printed", "request log": "by the request log"}
 MOVED, WHEN_AND_WHO = "moved", "when_and_who"  # attributes that audits add

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.invariants.absences import hits_nobody
 from kafka_trial.invariants.trial_context import HARNESS_STALL_NS, TOLERANCE_NS
 from kafka_trial.judge.judgement import FaultCoverage
@@ -156,7 +157,6 @@ def _witnesses(trial_context: TrialContext) -> list[str]:
 
 
 PROVES_NOTHING = "proves nothing about the consumer"
-LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
 
 
 # What to look at where no effect of any record came to a sink.
@@ -195,6 +195,8 @@ def coverage_gaps(
     if coverage.records:
         missing = [partition for partition in range(scope.partitions or 0) if partition not in seen]
         told += _named("no record was judged", missing)
+    if handled and not silent and not any(part.done for part in coverage.partitions):
+        told.append(f"all {handled} records that were handled were discarded or set aside, by the members' word alone")
     if handled and not silent:
         idle = [part.partition for part in coverage.partitions if part.records and not part.handled]
         idle = [partition for partition in idle if partition not in found_idle]
@@ -239,7 +241,7 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool, nobody: bool) -> 
         return f"{who} did no work in the whole trial"
     if nobody:
         return None
-    if window.kind in LETS_PASS:
+    if window.does(Consequence.DELAYS_ANSWERS):
         passed = any(_worked(member.inside.get(window.number, ()), spoken=spoken) for member in hit)
         return None if passed else f"{who} did no work while it was in force"
     faults = coverage.faults.get(window.number, FaultCoverage(0, 0))

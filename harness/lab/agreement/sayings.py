@@ -107,12 +107,13 @@ def vectorised_says(history: History) -> dict[str, Said]:
     assert judgement.crashed == {}
     assert judgement.defects == ()
     return {
-        name: (Counter(_vectorised_instance(anomaly) for anomaly in finding.instances), sum(finding.undecided.values()))
+        name: (Counter(instance_of(anomaly) for anomaly in finding.instances), sum(finding.undecided.values()))
         for name, finding in judgement.findings.items()
     }
 
 
-def _vectorised_instance(anomaly: Anomaly) -> tuple[Any, ...]:
+def instance_of(anomaly: Anomaly) -> tuple[Any, ...]:
+    """Returns an instance as a claim sees it: where it is, and what decides."""
     key = PLACES.get(anomaly.name, "offset")
     incarnation = {"incarnation": f"{anomaly.attributes.get('member')}-{anomaly.attributes.get('incarnation')}"}
     place = (dict(anomaly.attributes) | incarnation).get(key, anomaly.attributes.get("offset"))

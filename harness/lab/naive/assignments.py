@@ -12,12 +12,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from lab.naive.responses import COMMITS, FENCING, TOLERANCE_NS, api, error_of, fault_kind, sent_ns
+from lab.naive.responses import COMMITS, FENCING, TOLERANCE_NS, api, does, error_of, sent_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work
 
-STOPS_A_BROKER = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
 LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
 FOREVER = float("inf")
 LISTED_IN = {"SYNCGROUP": "entries", "CONSUMERGROUPHEARTBEAT": "assigned"}
@@ -25,7 +24,7 @@ LISTED_IN = {"SYNCGROUP": "entries", "CONSUMERGROUPHEARTBEAT": "assigned"}
 
 def request_log_can_tell(trial: Trial, line: Event) -> bool:
     """All that the member of a line was answered by then is known."""
-    stops = [e.time_ns for e in trial.of_kind("injected") if fault_kind(e) in STOPS_A_BROKER]
+    stops = [e.time_ns for e in trial.of_kind("injected") if does(e, "stops-broker")]
     stopped = any(line.time_ns >= at_ns - LAST_LINES_NS for at_ns in stops)
     on_a_lane = any(trial.lane_member(request) == line.member for request in trial.requests)
     by_hand = trial.settings.get("protocol") == "none"
@@ -67,7 +66,7 @@ def given_after_a_false_line(p: Partition) -> bool:
 def only_client(p: Partition, source: str) -> bool:
     """One client alone of a file's process was ever given the partition, and the request log knows of all that were."""
     trial, member = p.trial, source.split("-")[1]
-    stopped = any(fault_kind(e) in STOPS_A_BROKER for e in trial.of_kind("injected"))
+    stopped = any(does(e, "stops-broker") for e in trial.of_kind("injected"))
     clients = set()
     for answer in trial.requests:
         begun_ns = answer.time_ns - int(answer.details.get("duration_ms", 0) * 1_000_000)

@@ -49,12 +49,10 @@ DECIDING = {
 }  # attributes that a claim looks at
 LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
 STAMPED_LATE_NS_MAX = 5 * SECOND_NS  # a broker's stamp that is later than this is believed
-# Faults on the way of a member's answers: they come late, or are held and cut off.
-DELAYING = ("latency", "slow-link", "pause")
-CUTTING = ("stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point")
 FETCH_LOOKBACK_NS = 2 * SECOND_NS
 FOREVER = float("inf")
 OPERATOR = "operator"
+STRANGER = "stranger"  # off the lanes, and nobody can tell whether it is a member
 
 Slice = tuple[str, int]
 # Topic and partition (None: the whole group), place (an offset, a member …), attributes that decide.
@@ -416,11 +414,10 @@ class Trial:
 
     def _costly_faults(self) -> Iterator[Event]:
         for e in self.of_kind("injected"):
-            name, lasted_ns = naive_responses.fault_kind(e), self.healed_ns(e) - e.time_ns
-            cut = name in ("pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
-            asked = name in ("terminate", "restart", "leave")
+            cut, lasted_ns = naive_responses.does(e, "cuts-off", "freezes"), self.healed_ns(e) - e.time_ns
             long = lasted_ns >= (self.session_s - self.heartbeat_s) * SECOND_NS
-            gone = name in ("kill", "crash-point") or (asked and not self._left(e))
+            asked = naive_responses.does(e, "stops")
+            gone = naive_responses.does(e, "kills") or (asked and not self._left(e))
             if (gone and not self._taken_over(e)) or (cut and long):
                 yield e
 
@@ -795,7 +792,7 @@ class Partition:
             again = listed and event.kind == "assigned"
             if again and any(event == line for line, _ in self.unfounded):
                 continue
-            if opened is not None and (listed or event.kind in ("stopped", "exited")):
+            if opened is not None and (listed or event.kind == "exited"):
                 yield OwnershipEpoch(str(opened.member), source, number, opened, event)
                 opened, number = None, number + 1
             if listed and event.kind == "assigned":
@@ -961,8 +958,7 @@ class Partition:
 
     def _fetches_are_known(self, line: Event) -> bool:
         """All that its process fetched of this partition stands in the request log, and its alone."""
-        stops = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
-        killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_responses.fault_kind(e) in stops]
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_responses.does(e, "stops-broker")]
         if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
             return False
         if any(self.trial.lane_member(request) is None for request, *_ in self._asks):
@@ -975,7 +971,18 @@ class Partition:
             return False
         pairs = pairwise(incarnations[max(0, mine - 1) : mine + 2])
         overlap = any(self.trial.exit_ns(one.source) > other.time_ns for one, other in pairs)
-        return not overlap and str(line.member) in self.trial.fetching_members
+        fetching = self.trial.fetching_members
+        if str(line.member) in fetching or overlap:
+            return not overlap
+        silent = not killed and fetching and not any(map(self.trial.fetches_by_turns, fetching))
+        asked = {self.trial.lane_member(e) for e in self.trial.requests if e.details.get("member_id")}
+        return bool(silent) and str(line.member) in asked and not self._fetched_by_anybody(line)
+
+    def _fetched_by_anybody(self, line: Event) -> bool:
+        """A fetch begun by then can have brought the record to somebody, who may have handed it over."""
+        until_ns = FOREVER if line.source in self.trial.untimed else line.time_ns + TOLERANCE_NS
+        brought = [one for one in self._asks if one[1].get("size_bytes", 0) > 0 and not one[1].get("error")]
+        return any(entry["offset"] <= (line.offset or 0) and begun_ns <= until_ns for _, entry, begun_ns, _ in brought)
 
     @cached_property
     def _asks(self) -> list[tuple[Event, Mapping[str, Any], float, float]]:
@@ -1051,7 +1058,35 @@ class Partition:
         members = {member for line in lines if (member := self.trial.lane_member(line)) is not None}
         if len(members) == 1:
             return members.pop()
-        return OPERATOR if lines and not members else None
+        if members or not lines:
+            return None
+        ids = {str(line.details["member_id"]) for line in lines if line.details.get("member_id")}
+        owners = {self.trial.member_of_id.get(one) for one in ids}
+        if len(owners) == 1 and (owner := owners.pop()) is not None:
+            return owner
+        named = ids or "producer_id" in commit.details
+        return STRANGER if named or self._group_has_members(commit.details["log_offset"]) else OPERATOR
+
+    def _group_has_members(self, place: int) -> bool:
+        """By the last record before that place: of the group, or of its members."""
+        classic: set[str] = set()
+        consumer: set[str] = set()
+        records = [e for e in self.trial.of_kind("group", "member_assignment", "group_tombstone") if self._is_ours(e)]
+        for event in sorted(records, key=lambda e: e.details["log_offset"]):
+            if event.details["log_offset"] > place:
+                break
+            if event.kind == "group":
+                classic = {str(one["member_id"]) for one in event.details.get("members") or () if "member_id" in one}
+            elif event.kind == "member_assignment" and (event.details.get("epoch") or 0) >= 0:
+                consumer.add(str(event.details["member_id"]))
+            elif event.details.get("record_type") == 2:
+                classic = set()
+            else:
+                consumer.discard(str(event.details.get("member_id")))
+        return bool(classic | consumer)
+
+    def _is_ours(self, event: Event) -> bool:
+        return event.details.get("log_offset") is not None
 
     def _answers(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
         """Every entry on this partition that a broker answered without an error."""
@@ -1134,6 +1169,8 @@ class Partition:
 
     def starts_from(self, answer: Answer) -> bool:
         """Whether the asker began at what it was answered: a gauge that only asks does not."""
+        if self._only_looks(answer):
+            return False
         if not any(fetch.position is not None for fetch in self.fetches):
             return not self._in_hand_by_lines(answer)
         mine = [f for f in self.fetches if f.member == answer.member and f.position is not None]
@@ -1143,6 +1180,21 @@ class Partition:
         if len(following) == 2 and fits[1] and (following[1] or 0) < (following[0] or 0):
             return True
         return bool(following) and fits[0] and (stood is None or (following[0] or 0) < stood)
+
+    def _only_looks(self, answer: Answer) -> bool:
+        """The group had given the partition to another member, by all that the offsets log says around the answer."""
+        records = self.trial.of_kind("group", "member_assignment", "group_tombstone")
+        for at_ns in (answer.time_ns, answer.time_ns + LOG_TOLERANCE_NS):
+            written = [
+                e.details["log_offset"]
+                for e in records
+                if self._is_ours(e) and min(self.trial.mono_ns(e.source_wall_ns, e.time_ns), e.time_ns) <= at_ns
+            ]
+            place = max(written, default=None)
+            owners = None if place is None else self.owners_at(place + 1)
+            if place is None or not owners or answer.member in owners or not self._group_has_members(place):
+                return False
+        return True
 
     def _fetching_from(self, answer: Answer) -> int | None:
         """From where the asker was fetching when the answer came; None where it was not."""
@@ -1662,7 +1714,7 @@ def _crashed_soon(p: Partition, commit: Commit) -> bool:
 
 
 def _file_of(p: Partition, commit: Commit) -> str | None:
-    if commit.committer in (None, OPERATOR):
+    if commit.committer in (None, OPERATOR, STRANGER):
         return None
     return _incarnation(p, str(commit.committer), commit.effect_ns)
 
@@ -1711,7 +1763,7 @@ def _own_request(p: Partition, commit: Commit) -> Event | None:
         for request, entry in p._answers(api)
         if entry["committed_offset"] == commit.value
         and _covers(request, wall_ns)
-        and commit.committer not in (None, OPERATOR)
+        and commit.committer not in (None, OPERATOR, STRANGER)
         and p.trial.lane_member(request) == commit.committer
     ]
     return min(lines, key=lambda e: e.source_wall_ns or 0, default=None)
@@ -1793,13 +1845,14 @@ def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
     cut the answer off."""
     member, spans = trial.lane_member(request), []
     for injected in trial.of_kind("injected"):
-        fault, number = naive_responses.fault_kind(injected), injected.details["fault_no"]
-        if fault not in DELAYING + CUTTING or injected.member not in (None, member) or member is None:
+        number, cuts = injected.details["fault_no"], naive_responses.does(injected, "loses-answers")
+        reached = cuts or naive_responses.does(injected, "delays-answers", "freezes")
+        if not reached or injected.member not in (None, member) or member is None:
             continue
         begins = [e.time_ns for e in trial.of_kind("injecting") if e.details["fault_no"] == number]
         ends = [e.time_ns for e in trial.of_kind("healed") if e.details["fault_no"] == number]
         begin_ns = min([injected.time_ns, *begins]) - LOG_TOLERANCE_NS
-        spans.append((begin_ns, min(ends, default=FOREVER) + LOG_TOLERANCE_NS, fault in CUTTING))
+        spans.append((begin_ns, min(ends, default=FOREVER) + LOG_TOLERANCE_NS, cuts))
     stretches: list[list[Any]] = []
     for begin_ns, end_ns, cuts in sorted(spans):  # those that touch are one
         if stretches and begin_ns <= stretches[-1][1]:
@@ -2260,6 +2313,8 @@ def _own(p: Partition, commit: Commit) -> bool | None:
         return None
     if commit.committer == OPERATOR:
         return False
+    if commit.committer == STRANGER:
+        return None
     return None if owners is None else commit.committer in owners
 
 
@@ -2283,7 +2338,7 @@ def zombie_commit(p: Partition) -> Iterator[Found | None]:
     """A durable commit of a member that did not own the partition at that place of the log."""
     for commit, highest in _rises(p):
         owners = p.owners_at(commit.place)
-        if commit.committer in (None, OPERATOR):
+        if commit.committer in (None, OPERATOR, STRANGER):
             continue
         if owners is None:
             if any(owning.names_it for owning in p.ownership):
@@ -3132,7 +3187,7 @@ def unbounded_close(trial: Trial) -> Iterator[Found | None]:
 def _fault_meanwhile(trial: Trial, end: Event, asked_ns: int) -> bool:
     """A fault that does not itself end members, on this member or on none in particular, between asking and killing."""
     for fault in trial.of_kind("injected"):
-        if naive_responses.fault_kind(fault) in ("terminate", "restart", "leave", "join", "kill"):
+        if naive_responses.does(fault, "kills", "stops", "harmless"):
             continue
         healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == fault.details.get("fault_no")]
         meanwhile = fault.time_ns <= end.time_ns and not (healed and healed[-1].time_ns < asked_ns)

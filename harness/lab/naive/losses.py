@@ -18,8 +18,8 @@ from lab.naive.responses import (
     TOLERANCE_NS,
     api,
     begun_ns,
+    does,
     error_of,
-    fault_kind,
     received_ns,
 )
 
@@ -30,9 +30,7 @@ SECOND_NS = 1_000_000_000
 REBALANCE_IN_PROGRESS = 27
 # No error, a rebalance, MEMBER_ID_REQUIRED, STALE_MEMBER_EPOCH: the member goes on in its group.
 LEAVE_IT_IN = (0, REBALANCE_IN_PROGRESS, 79, 113)
-KEEPS_FROM_ITS_GROUP = (
-    *("pause", "stall", "latency", "slow-link", "answers-held", "requests-held", "half-open", "close", "refused"),
-)
+KEEPS_FROM_ITS_GROUP = ("freezes", "cuts-off", "delays-answers")
 
 
 def is_a_loss(p: Partition, line: Event) -> bool:
@@ -92,7 +90,7 @@ def _kept_from_its_group(trial: Trial, line: Event) -> bool:
     """A fault that stops the member, or holds or cuts its traffic, was in force within a session before the line."""
     since_ns = line.time_ns - trial.session_s * SECOND_NS
     for fault in trial.of_kind("injected"):
-        its = fault.member in (None, line.member) and fault_kind(fault) in KEEPS_FROM_ITS_GROUP
+        its = fault.member in (None, line.member) and does(fault, *KEEPS_FROM_ITS_GROUP)
         if its and fault.time_ns <= line.time_ns + TOLERANCE_NS and trial.healed_ns(fault) >= since_ns:
             return True
     return False

@@ -17,8 +17,6 @@ SECOND_NS = 1_000_000_000
 MEMBERS_ONLY = ("JOINGROUP", "SYNCGROUP", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "OFFSETCOMMIT", "TXNOFFSETCOMMIT")
 LOG_TOLERANCE_NS = 50_000_000  # between request log and the times of processes
 SOMEBODY = "somebody"  # in a group whose record does not say whom it lists
-ENDS_IT = ("kill", "crash-point", "terminate", "restart", "leave")
-KEEPS_IT = ("join", "leader-move", "partitions-added", "records-deleted")
 
 Span = tuple[float, float]
 
@@ -114,14 +112,14 @@ def _returned_ns(trial: Trial, processes: list[Event], last: Event, until_ns: fl
     if any(trial.healed_ns(fault) == FOREVER for fault in faults):
         return None
     moments = [float(last.time_ns)] if any(e.time_ns < last.time_ns for e in processes) else []
-    moments += [trial.healed_ns(fault) for fault in faults if responses.fault_kind(fault) not in ENDS_IT]
+    moments += [trial.healed_ns(fault) for fault in faults if not responses.does(fault, "kills", "stops")]
     return max(moments, default=None)
 
 
 def _faults_on(trial: Trial, process: Event) -> Iterator[Event]:
     for fault in trial.of_kind("injected"):
         mine = fault.member in (None, process.member) and trial.healed_ns(fault) >= process.time_ns
-        if mine and responses.fault_kind(fault) not in KEEPS_IT:
+        if mine and not responses.does(fault, "harmless"):
             yield fault
 
 

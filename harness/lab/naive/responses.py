@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import Event
 
 if TYPE_CHECKING:
@@ -16,20 +17,11 @@ FOREVER = float("inf")
 FENCING = {22: "ILLEGAL_GENERATION", 25: "UNKNOWN_MEMBER_ID", 82: "FENCED_INSTANCE_ID", 110: "FENCED_MEMBER_EPOCH"}
 COMMITS = ("OFFSETCOMMIT", "TXNOFFSETCOMMIT")
 OF_GROUP = (*COMMITS, "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "JOINGROUP", "SYNCGROUP", "LEAVEGROUP")
-LEAVES_UNANSWERED = (
-    *("stall", "answers-held", "requests-held", "half-open"),
-    *("broker-kill", "broker-restart", "broker-pause", "rolling-restart"),
-)
-LEAVES_ANSWERS_ALONE = (
-    *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
-    *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
-    *("handler-slow", "handler-failing", "poison-record", "move-client", "version-roll"),
-)
 
 
-def fault_kind(injected: Event) -> Any:
-    """The fault, or the one whose consequences it has: a cut that kills its member is a kill."""
-    return injected.details.get("acts_as") or injected.details.get("fault")
+def does(injected: Event, *any_of: str) -> bool:
+    """A fault has one of these consequences, as its history says it."""
+    return not {*consequences_in(injected.details)}.isdisjoint(any_of)
 
 
 def api(request: Event) -> str:
@@ -77,7 +69,7 @@ def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
         elsewhere = resolved[:1] == "b" and resolved[1:].isdigit() and request.source != f"requests-{resolved}"
         others = fault.member is not None and fault.member != trial.lane_member(request)
         spared = others or (fault.member is None and elsewhere)
-        if spared or fault_kind(fault) in LEAVES_ANSWERS_ALONE:
+        if spared or not does(fault, "loses-answers", "delays-answers", "freezes"):
             continue
         began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
         healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
@@ -136,11 +128,15 @@ def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
     """From when to when a fault, or a stall of the machine, may have kept it from asking or being answered."""
     waits_s = trial.settings.get("request_timeout_s")
     for fault in trial.of_kind("injected"):
-        name, number = fault_kind(fault), fault.details.get("fault_no")
-        if fault.member not in (None, member) or name in ("join", "leader-move", "records-deleted", "partitions-added"):
+        number = fault.details.get("fault_no")
+        if fault.member not in (None, member) or does(fault, "harmless"):
             continue
         began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
-        more_ns = (60 if waits_s is None else waits_s) * 1_000_000_000 if name in LEAVES_UNANSWERED else TOLERANCE_NS
+        more_ns = (
+            (60 if waits_s is None else waits_s) * 1_000_000_000
+            if does(fault, "leaves-requests-open")
+            else TOLERANCE_NS
+        )
         yield (began[-1] if began else fault.time_ns) - 1_000_000_000, trial.healed_ns(fault) + more_ns
     for e in trial.of_kind("scheduling_delay"):
         if e.details["delay_ns"] > trial.session_s * 1_000_000_000 / 4:

@@ -1,0 +1,230 @@
+"""Work of members that nobody had given the partition to, while the group had given it to others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from group_lines import left, synced
+from histories import (
+    Line,
+    after,
+    answered,
+    assigned,
+    committed,
+    delivered,
+    effect,
+    fault,
+    fetched,
+    finding,
+    handled,
+    healed,
+    holds,
+    judged,
+    log_end,
+    owner,
+    phase,
+    processed,
+    revoked,
+    said,
+    started,
+    undecided,
+    with_settings,
+)
+
+History = list[Line | list[Line]]
+GIVEN: History = [owner("m0"), synced("m0", 0), synced("m1", 1)]
+OWNED: History = [*GIVEN, assigned("m0"), answered("m0", 0), fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1)]
+TAKEN: History = [fetched("m1", 0, size_bytes=9), *handled("m1", 0)]
+AT_MOST_ONCE = with_settings(delivery="at-most-once")
+STOPPED = said("m0", "stopped")
+
+
+def by_another_client(line: Line) -> Line:
+    """The same request, of a second client in the process."""
+    return replace(line, fields=line.fields | {"connection": "other", "client_id": "other"})
+
+
+WITHOUT_A_RIGHT = {
+    "it says what else it was given": [assigned("m1", 1), *TAKEN],
+    "it says nothing of partitions": TAKEN,
+    "through a second client of its lane": [assigned("m1", 1), by_another_client(TAKEN[0]), *TAKEN[1:]],
+    "it tells of completions alone": [TAKEN[0], processed("m1", 0)],
+}
+
+
+@pytest.mark.parametrize("work", WITHOUT_A_RIGHT.values(), ids=WITHOUT_A_RIGHT.keys())
+def test_what_a_member_fetched_and_handled_without_a_right_is_a_split(work: History) -> None:
+    """The owner is at work on it, and the record is handled twice: legal under at least once alone."""
+    lines = [*OWNED, committed(2, by="m0"), *work]
+    found = judged("split-ownership", lines)
+    assert [(one["by"], one["offset"]) for one in found] == [("taken", 0)]
+    assert [one["offset"] for one in judged("redelivered", lines, settings=AT_MOST_ONCE)] == [0]
+    assert judged("illegal-redelivery", lines) == []  # nobody told it where to start
+
+
+def test_by_kip_848_a_right_is_an_assignment_too() -> None:
+    """m1 is in the group, and has another partition."""
+    lines = [holds("m0", 0), holds("m1", 1), *OWNED[3:], *TAKEN]
+    found = judged("split-ownership", lines, settings=with_settings(protocol="consumer"))
+    assert [one["by"] for one in found] == ["taken"]
+
+
+def test_an_incarnation_has_no_right_of_the_one_before_it() -> None:
+    """m1 had the partition, ended, and came back to a group that had given it to m0."""
+    before = [owner("m1"), synced("m1", 0), assigned("m1"), fetched("m1", 0, size_bytes=9), *handled("m1", 0)]
+    moved = [left("m1"), said("m1", "exited", code=0), after(1), *GIVEN, *OWNED[3:], after(1), started("m1-1")]
+    lines = [*before, *moved, after(1), fetched("m1", 0, size_bytes=9), *handled("m1-1", 0)]
+    assert [one["by"] for one in judged("split-ownership", lines)] == ["taken"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*OWNED, *handled("m1", 1)],  # m0 may have handed it over
+        [owner("m0"), *OWNED[3:], fetched("m1", 0, size_bytes=9)],  # it looks, and handles nothing
+        [*OWNED[3:], *TAKEN],  # no record says who has the partition
+        [owner("m1"), synced("m1", 0), *TAKEN],  # it was given it, and does not say so
+        [owner("m0"), *OWNED[3:], owner(epoch=2), after(1), *TAKEN],  # the group is empty by then
+    ],
+    ids=["handed over", "looked at", "nobody's", "given", "empty"],
+)
+def test_without_an_owner_or_a_fetch_of_its_own_nobody_is_convicted(lines: History) -> None:
+    """Only who takes a record from under its owner does."""
+    assert finding("split-ownership", lines).instances == ()
+
+
+def test_what_may_have_been_handed_over_is_undecided() -> None:
+    """A broker was stopped: its last lines may be missing, and m1 may have fetched the record or not."""
+    lines = [*OWNED, fault("broker-kill", None), healed(), after(2), *handled("m1", 1)]
+    assert undecided("split-ownership", lines) == 1
+
+
+def test_consumers_that_assign_partitions_to_themselves_need_no_right() -> None:
+    """`protocol = "none"`: whatever some other group says."""
+    assert judged("split-ownership", [*OWNED, *TAKEN], settings=with_settings(protocol="none")) == []
+
+
+# --- epochs begin by the log's word, and end with the process ------------------------------------------------------
+
+
+def test_work_before_a_late_assigned_line_is_of_the_epoch_that_the_log_tells_of() -> None:
+    """Printed late: sound, and what was done twice meanwhile was done twice."""
+    late = [*GIVEN, answered("m0", 0), fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    assert judged("redelivered", [*late, assigned("m0"), *handled("m0", 1)]) == []
+    twice = [*late, *handled("m0", 0), assigned("m0"), *handled("m0", 1)]
+    assert [one["offset"] for one in judged("redelivered", twice, settings=AT_MOST_ONCE)] == [0]
+
+
+def test_work_after_the_word_that_it_stops_counts() -> None:
+    """A pool may work off what it has; what it does again is done again."""
+    pool = [*GIVEN, assigned("m0"), answered("m0", 0), fetched("m0", 0, size_bytes=9), delivered("m0", 0), STOPPED]
+    assert judged("redelivered", [*pool, processed("m0", 0), *handled("m0", 1)]) == []
+    again = [*OWNED, STOPPED, fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    assert [one["offset"] for one in judged("redelivered", again, settings=AT_MOST_ONCE)] == [0]
+
+
+# --- its own leave ----------------------------------------------------------------------------------------------
+
+
+GIVEN_AWAY: History = [owner("m1", epoch=2), synced("m1", 0, 1, generation=2), after(1)]
+
+
+def test_what_a_member_fetches_after_it_left_its_group_is_not_its_own() -> None:
+    """Nobody has to tell it."""
+    lines = [*OWNED[:-2], left("m0"), *GIVEN_AWAY, fetched("m0", 1, size_bytes=9), after(1), *handled("m0", 1)]
+    assert [(one["by"], one["offset"]) for one in judged("split-ownership", lines)] == [("told", 1)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*OWNED[:-2], left("m0"), *GIVEN_AWAY, *handled("m0", 1)],
+        [*OWNED[:-2], fetched("m0", 1, size_bytes=9), left("m0"), *GIVEN_AWAY, *handled("m0", 1)],
+        [*OWNED[:-2], left("m0"), after(1), owner("m0", epoch=2), after(1), fetched("m0", 1), *handled("m0", 1)],
+    ],
+    ids=["in hand", "on its way", "it came back"],
+)
+def test_what_a_member_had_when_it_left_it_may_finish(lines: History) -> None:
+    """Left by max.poll.interval with records in hand; or left, and given the partition again."""
+    assert judged("split-ownership", lines) == []
+
+
+# --- by effects ------------------------------------------------------------------------------------------------
+
+
+SILENT = with_settings(events="none", sink="http")
+
+
+def by(member: str, record: int) -> Line:
+    """An effect at the HTTP sink, which names its member."""
+    return effect(record, member=member)
+
+
+MOVED: History = [owner("m1", idle=["m0"], epoch=2), synced("m0", generation=2), synced("m1", 0, 1, generation=2)]
+BEGUN: History = [*GIVEN, answered("m0", 0), fetched("m0", 0, size_bytes=9), by("m0", 0)]
+
+
+def test_effects_of_what_a_silent_member_fetched_though_told_are_a_split() -> None:
+    """SyncGroup gave it nothing any more."""
+    lines = [*BEGUN, *MOVED, after(1), fetched("m0", 1, size_bytes=9), after(1), by("m0", 1)]
+    assert [(one["by"], one["offset"]) for one in judged("split-ownership", lines, settings=SILENT)] == [("taken", 1)]
+
+
+def test_effects_of_what_a_silent_member_was_never_given_are_a_split() -> None:
+    """It reads what m0 has."""
+    lines = [*BEGUN, after(1), fetched("m1", 0, size_bytes=9), after(1), by("m1", 1)]
+    assert [one["offset"] for one in judged("split-ownership", lines, settings=SILENT)] == [1]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*BEGUN, *MOVED, after(2), by("m0", 1)],
+        [*BEGUN, fetched("m0", 1, size_bytes=9), *MOVED, after(2), by("m0", 1)],
+        [*BEGUN, *MOVED, after(1), fetched("m0", 1, size_bytes=9), after(1), by("m0", 0)],
+        [*BEGUN, *MOVED, after(1), owner("m0", epoch=3), synced("m0", 0), fetched("m0", 1, size_bytes=9), by("m0", 1)],
+    ],
+    ids=["in hand", "on its way", "a retry", "given back"],
+)
+def test_effects_of_what_a_member_had_fetched_by_right_are_none(lines: History) -> None:
+    """What it had it may finish; a further effect may be a retry, whose first answer was lost."""
+    assert judged("split-ownership", lines, settings=SILENT) == []
+
+
+def test_a_first_effect_after_its_own_revoked_is_work_after_it() -> None:
+    """Its lines say nothing of it, or that it was done before."""
+    told = with_settings(sink="http")
+    held = [*GIVEN, assigned("m0"), answered("m0", 0), fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    gone = [revoked("m0"), *MOVED, after(2)]
+    found = judged("work-after-revoke", [*held, by("m0", 0), *gone, by("m0", 1)], settings=told)
+    assert [(one["offset"], one["what"]) for one in found] == [(1, "effected")]
+    assert len(judged("work-after-revoke", [*held, *gone, by("m0", 0)], settings=told)) == 1
+    assert judged("work-after-revoke", [*held, by("m0", 0), *gone, by("m0", 0)], settings=told) == []
+    back = [*held, by("m0", 0), *gone, owner("m0", epoch=3), assigned("m0"), by("m0", 1)]
+    assert judged("work-after-revoke", back, settings=told) == []
+    both = [*held, by("m0", 0), *gone, *handled("m0", 1), by("m0", 1)]
+    assert [one["what"] for one in judged("work-after-revoke", both, settings=told)] == ["delivered", "processed"]
+
+
+# --- what is not printed, and what logs contradict ---------------------------------------------------------------
+
+
+def test_who_never_says_that_it_gave_back_is_not_judged_by_its_callbacks() -> None:
+    """Brokers took the partition from it, and it prints what it is given alone."""
+    lines = [*OWNED, committed(2, by="m0"), *MOVED, assigned("m1", 0, 1)]
+    missing = finding("work-after-revoke", lines).not_judged
+    assert missing is not None
+    assert missing.applies
+    assert missing.because.startswith("m0 told what was assigned and never what was revoked")
+    assert finding("work-after-revoke", [*OWNED, revoked("m0"), *MOVED]).not_judged is None
+    assert finding("work-after-revoke", OWNED).not_judged is None
+
+
+def test_a_member_that_never_fetched_has_handled_nothing() -> None:
+    """Others did, on lanes of their own: the logs would show it."""
+    drained = [committed(2, by="m0"), log_end(2), phase("drain"), after(15)]
+    begun = [*GIVEN, assigned("m0"), answered("m0", 0), *handled("m0", 0, 1)]
+    assert [one["offset"] for one in judged("skipped", [*begun, fetched("m1", None), *drained])] == [0, 1]
+    assert judged("skipped", [*begun, *drained]) == []  # of nobody a fetch was logged
