@@ -88,6 +88,7 @@ def test_thousands_of_histories_are_frozen_and_each_was_judged() -> None:
 
 
 @pytest.mark.lengthy
+@pytest.mark.rotates
 @pytest.mark.parametrize("part", "0123456789abcdef")
 def test_every_frozen_verdict_is_what_it_was(part: str) -> None:
     """`python -m lab.frozen` tells what differs, and takes the reason for it."""
