@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.errors import InputError, UnjudgeableError
-from kafka_trial.invariants.absences import OF_THE_TOPIC
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import targets
 from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
@@ -147,5 +147,5 @@ def test_a_fault_of_the_topic_needs_no_member() -> None:
 
 def test_the_faults_of_the_topic_are_named() -> None:
     """Those that change what lies in the topic, whoever reads it."""
-    of_topic = [name for name, spec in list_faults().items() if spec.of_topic]
-    assert of_topic == sorted(OF_THE_TOPIC) == ["partitions-added", "records-deleted"]
+    of_topic = [name for name, spec in list_faults().items() if Consequence.CHANGES_TOPIC in spec.consequences_of({})]
+    assert of_topic == ["partitions-added", "records-deleted"]

@@ -23,6 +23,7 @@ from typing import Any
 from kafka_trial.history.event import Event
 from lab.naive import absences as naive_absences
 from lab.naive import assignments as naive_assignments
+from lab.naive import batches as naive_batches
 from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
 from lab.naive import handed_on as naive_handed_on
@@ -837,7 +838,8 @@ class Partition:
         return begun
 
     def is_retry(self, work: Work) -> bool:
-        """Begun again in its ownership epoch, where neither it nor anything behind it had been completed."""
+        """Begun again in its ownership epoch, where neither it nor anything behind it had been completed; or with the
+        whole of a batch that did not end well."""
         if work.ownership_epoch is None:
             return False
         done = [c.offset for c in _in_this_attempt(self, work, self.completions)]
@@ -848,7 +850,8 @@ class Partition:
             for time_ns, offset in self.effect_times
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
-        return begun_before and max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
+        undone = max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
+        return begun_before and (undone or naive_batches.is_of_a_replay(self, work))
 
     def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
         """The ownership epoch that was opened last by then, whoever's it is."""
@@ -2208,7 +2211,8 @@ def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
         for offset in {c.offset for c in completions}
     }
     for late in completions:
-        attempt = _in_this_attempt(p, late, completions)
+        since = naive_batches.since_replay(p, late)
+        attempt = [done for done in _in_this_attempt(p, late, completions) if done.event.seq > since]
         overtakers = [c for c in attempt if late.ownership_epoch and c.offset > late.offset]
         known = [] if p.anybodys(late.event.source) else list(overtakers)
         if firsts[late.offset] == late:  # whoever did it
@@ -3264,7 +3268,7 @@ def offset_outside_transaction(p: Partition) -> Iterator[Found | None]:
                 for request, entry in p._answers("OFFSETCOMMIT")
                 if entry.get("committed_offset") == commit.value and _covers(request, wall_ns)
             ]
-            by_operator = bool(askers) and not any(askers)
+            by_operator = commit.committer == OPERATOR
             yield p.found(commit.place, by_operator=by_operator, repeats=repeats) if askers or repeats else None
         stood = commit.value
 
