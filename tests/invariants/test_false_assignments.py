@@ -263,6 +263,13 @@ def test_a_forged_line_opens_no_possession() -> None:
     assert told(deliveries(batch), "ownership_epoch") == [(-1,)]
 
 
+def test_work_under_a_forged_line_is_not_that_of_an_assignment_that_came_later() -> None:
+    """Its first word was before its work, and false; the true one is not late."""
+    others = [owner("m1"), synced("m0"), synced("m1", 0), assigned("m0"), after(0.6), *handled("m0", 1)]
+    given = [owner("m0", epoch=2), synced("m0", 0, generation=2), assigned("m0"), *handled("m0", 0)]
+    assert judged("nonmonotonic-poll", [*others, *given]) == []
+
+
 def test_a_member_of_a_group_does_not_take_by_hand_what_it_says_it_was_assigned() -> None:
     """It is idle, and fetches; without the line it would be taken for one that assigns partitions to itself."""
     fetches = fetched("m0", 0, size_bytes=99)

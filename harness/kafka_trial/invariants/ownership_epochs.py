@@ -101,9 +101,9 @@ def member_lines(batch: Batch) -> Table:
     own = _lines(batch)
     client = client_of_lines(batch, own)
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset", "committed_offset").having(client=client)
-    own = corroborated(batch, own)
+    printed, own = own, corroborated(batch, own)
     own = stacked(_said(own), _stand_ins(batch, own))
-    answered = _answered(batch, own)
+    answered = _answered(batch, own, printed)
     own = stacked(own.take(~_late_words(own, answered)), answered)
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
     file = joined(own["slice"], own["source"], own["client"] + 1)
@@ -185,13 +185,17 @@ def _stand_ins(batch: Batch, own: Table) -> Table:
     return _said(done.having(kind=np.full(len(done), Kind.DELIVERED)), told_by=STANDS_IN, beside=_BEFORE)
 
 
-def _answered(batch: Batch, own: Table) -> Table:
-    """Returns an assignment for each ownership epoch that only the request log tells of, in the place of its time."""
+def _answered(batch: Batch, own: Table, printed: Table) -> Table:
+    """Returns an assignment for each ownership epoch that only the request log tells of, in the place of its time.
+
+    `printed`: all lines of members, those included that brokers do not bear out: whoever says before its work that it
+    was assigned the partition is not late to say so.
+    """
     found = witnessed(batch)
     mine, theirs = _files(own, found)
     tells = picked(batch.incarnations["assigns"], incarnation_of(batch, found["source"]), 1) == 1
     worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
-    found = found.having(before_ns=_worked_before_ns(own, mine, theirs))
+    found = found.having(before_ns=_worked_before_ns(printed, *_files(printed, found)))
     known = found["open_ns"] <= np.minimum(found["before_ns"], NEVER - TOLERANCE_NS) + TOLERANCE_NS
     found = found.take(known & (found["before_ns"] != NONE) & (~tells | worked))
     rows = table(

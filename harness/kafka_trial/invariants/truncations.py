@@ -59,7 +59,8 @@ def truncations(batch: Batch) -> Table:
 
 def _by_ids(batch: Batch) -> Table:
     """Returns a truncation for each line that names a record which was sent, and is nowhere in the log: it had been
-    there, for no consumer knows of it otherwise. A hole in the log is none: a log is written anew without holes."""
+    there, for no consumer knows of it otherwise. Not where it had been acknowledged: of what is lost then others tell.
+    A hole in the log is none: a log is written anew without holes."""
     told = batch.of(Kind.DELIVERED)
     sent = (told["id_hash"] != NONE) & (told["known"] == 0) & np.bool_(batch.trial_context.sends > 0)
     given_up = batch.of(Kind.ABORTED_RECORD).sorted_by("slice", "offset")
@@ -70,7 +71,7 @@ def _by_ids(batch: Batch) -> Table:
     records = batch.records
     ends = per_group(records["slice"], records["offset"], batch.size, how="max", start=NONE)[told["slice"]]
     written = exactly(records["slice"], records["offset"], told["slice"], told["offset"]) >= 0
-    gone = written | (told["offset"] > ends)
+    gone = (written | (told["offset"] > ends)) & ~np.isin(told["id_hash"], batch.of(Kind.SENT)["id_hash"])
     told = told.take(sent & ~aborted & gone & (told["offset"] >= starts[told["slice"]]) & np.bool_(whole))
     return table(
         slice=told["slice"],

@@ -1063,12 +1063,17 @@ class Partition:
             return members.pop()
         if members or not lines:
             return None
+        asker = self.asker_off_the_lanes(lines, commit)
+        refused = asker == OPERATOR and self._group_has_members(commit.details["log_offset"])
+        return STRANGER if refused else asker
+
+    def asker_off_the_lanes(self, lines: list[Event], commit: Event) -> str:
+        """Whose id the requests bear; a stranger's or, without an id and outside of transactions, the operator's."""
         ids = {str(line.details["member_id"]) for line in lines if line.details.get("member_id")}
         owners = {self.trial.member_of_id.get(one) for one in ids}
         if len(owners) == 1 and (owner := owners.pop()) is not None:
             return owner
-        named = ids or "producer_id" in commit.details
-        return STRANGER if named or self._group_has_members(commit.details["log_offset"]) else OPERATOR
+        return STRANGER if ids or "producer_id" in commit.details else OPERATOR
 
     def _group_has_members(self, place: int) -> bool:
         """By the last record before that place: of the group, or of its members."""
@@ -1417,7 +1422,7 @@ class Partition:
         granted = [
             commit.value
             for commit in self.commits
-            if commit.committer in (held.member, None)
+            if commit.committer in (held.member, None, STRANGER)
             and commit.value is not None
             and commit.effect_ns <= event.time_ns + TOLERANCE_NS
         ]
@@ -2417,7 +2422,7 @@ def _asked_ns(p: Partition, commit: Commit) -> float:
         for request, entry in p._answers(api)
         if entry.get("committed_offset") == commit.value
         and (request.source_wall_ns or 0) >= wall_ns - LOG_TOLERANCE_NS
-        and commit.committer in (p.trial.lane_member(request) or OPERATOR,)
+        and commit.committer == (p.trial.lane_member(request) or p.asker_off_the_lanes([request], commit.event))
     ]
     first = min(requests, key=lambda request: request.source_wall_ns or 0, default=None)
     if first is None or not _covers(first, wall_ns):
@@ -2449,7 +2454,7 @@ def _asking(p: Partition, commit: Commit) -> list[Event]:
         event
         for event in p.trial.of_kind("commit")
         if event.outcome == "invoke"
-        and commit.committer in (None, event.member)
+        and commit.committer in (None, STRANGER, event.member)
         and any(entry["committed_offset"] == commit.value for entry in p.trial.entries(event, p.tp))
     ]
 
@@ -2572,7 +2577,7 @@ def _fate(p: Partition, ack: Ack, *, in_the_log: bool) -> str:
         and commit.value >= ack.value
         and max(refused) - LOG_TOLERANCE_NS <= commit.effect_ns <= ack.latest_ns
     ]
-    return "stored" if ack.member in since else "unclear" if None in since else "lost"
+    return "stored" if ack.member in since else "unclear" if {None, STRANGER} & {*since} else "lost"
 
 
 @dataclass(frozen=True)
