@@ -192,10 +192,11 @@ def _answered(batch: Batch, own: Table, printed: Table) -> Table:
     was assigned the partition is not late to say so.
     """
     found = witnessed(batch)
-    mine, theirs = _files(own, found)
+    mine, theirs, said = _files(own, found, printed)
     tells = picked(batch.incarnations["assigns"], incarnation_of(batch, found["source"]), 1) == 1
     worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
-    found = found.having(before_ns=_worked_before_ns(printed, *_files(printed, found)))
+    claims = printed["kind"] == Kind.ASSIGNED
+    found = found.having(before_ns=_worked_before_ns(own, mine, theirs, (said[claims], printed["seq"][claims])))
     known = found["open_ns"] <= np.minimum(found["before_ns"], NEVER - TOLERANCE_NS) + TOLERANCE_NS
     found = found.take(known & (found["before_ns"] != NONE) & (~tells | worked))
     rows = table(
@@ -212,10 +213,11 @@ def _answered(batch: Batch, own: Table, printed: Table) -> Table:
     return _said(rows, told_by=ANSWERED, beside=_AFTER).having(**{name: found[name] for name in kept})
 
 
-def _worked_before_ns(own: Table, mine: Ints, theirs: Ints) -> Ints:
+def _worked_before_ns(own: Table, mine: Ints, theirs: Ints, claims: tuple[Ints, Ints]) -> Ints:
     """Returns until when the request log tells of each file in `theirs`: for ever (NEVER) where it has no `assigned`;
-    to the first one where it worked before that; else never (NONE)."""
-    size = max(int(mine.max(initial=0)), int(theirs.max(initial=0))) + 1
+    to the first one where it worked before that, and had claimed nothing yet; else never (NONE). `claims`: the file and
+    seq of each `assigned` that was printed, brokers bear it out or not."""
+    size = max(int(files.max(initial=0)) for files in (mine, theirs, claims[0])) + 1
     said, works = np.isin(own["kind"], CALLBACKS), np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))
     opens = own["kind"] == Kind.ASSIGNED
     callback, assigned, work = (
@@ -223,7 +225,8 @@ def _worked_before_ns(own: Table, mine: Ints, theirs: Ints) -> Ints:
     )
     assigned_ns = per_group(mine[opens], own["time_ns"][opens], size, how="min", start=NEVER)
     named = per_group(mine, own["client"], size, how="max", start=-1) >= 0
-    early = (work < assigned) & (callback == assigned) & ~named
+    claimed = per_group(*claims, size, how="min", start=NEVER)
+    early = (work < assigned) & (callback == assigned) & (claimed > work) & ~named
     until_ns = np.where(assigned == NEVER, NEVER, np.where(early, assigned_ns, NONE))
     return until_ns[theirs]
 
@@ -245,9 +248,10 @@ def _late_words(own: Table, answered: Table) -> Bools:
     return late
 
 
-def _files(own: Table, found: Table) -> tuple[Ints, Ints]:
-    both = joined(*(np.concatenate([own[name], found[name]]) for name in ("slice", "source")))
-    return both[: len(own)], both[len(own) :]
+def _files(*tables: Table) -> list[Ints]:
+    """Returns the slice and file of each table's rows as one number."""
+    whole = joined(*(np.concatenate([rows[name] for rows in tables]) for name in ("slice", "source")))
+    return np.split(whole, np.cumsum([len(rows) for rows in tables])[:-1])
 
 
 def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
