@@ -247,12 +247,18 @@ class Loss:
     time_ns: float
     told_ns: float  # by the answer of a broker that it heard
     fetched: float  # the position up to which it had fetched by then
+    again_ns: float  # when it went on fetching
+    untimed: bool  # its lines do not say when it handled what
     said: tuple[RefusalLine, ...]  # after the loss
     excused_until_ns: float
 
+    def fetched_later(self, offset: int, time_ns: float) -> bool:
+        """A record that it fetched after it was told: what it handled by then, or some time."""
+        return offset >= self.fetched and (time_ns > self.told_ns or self.untimed)
+
     def knows(self, offset: int, time_ns: float) -> bool:
         """A record that it fetched after it was told, or after its own word of it."""
-        if offset >= self.fetched and time_ns > self.told_ns:
+        if self.fetched_later(offset, time_ns):
             return True
         return any(offset >= word.fetched and time_ns > word.event.time_ns for word in self.said)
 
@@ -1348,6 +1354,8 @@ class Partition:
             lost_ns,
             told_ns,
             naive_responses.fetched_by(self, ownership_epoch, told_ns),
+            naive_responses.fetched_again_ns(self, ownership_epoch, told_ns),
+            ownership_epoch.source in self.trial.untimed,
             tuple(self._refusal_lines(ownership_epoch, lost_ns)),
             self._finished_ns(ownership_epoch.closed),
         )
@@ -2640,12 +2648,13 @@ def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: 
     known = naive_responses.fetches_are_known(p.trial, ownership_epoch.member)
     undecided_from_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
     for delivery in [d for d in p.begun if d.ownership_epoch == ownership_epoch]:
-        time_ns = delivery.event.time_ns
+        time_ns: float = delivery.event.time_ns
+        if loss.untimed and delivery.offset >= loss.fetched:  # it was handled after it had been fetched
+            time_ns = max(time_ns, loss.again_ns + TOLERANCE_NS)
         if not p.of_others(ownership_epoch.member, time_ns - TOLERANCE_NS):
             continue
         before_ns = p.trial.written_ns(delivery.event)
-        fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
-        if fetched_later or _against_its_word(p, loss, delivery):
+        if loss.fetched_later(delivery.offset, before_ns) or _against_its_word(p, loss, delivery):
             yield p.found(delivery.offset, by="told")
         elif not known and before_ns > undecided_from_ns:
             yield None
@@ -2679,7 +2688,7 @@ def zombie_work(p: Partition) -> Iterator[Found]:
         begun = [handler.begun for handler in p.handlers if handler.ended == work]
         if loss is None or _against_its_word(p, loss, begun[0] if begun else work):
             continue
-        if work.offset >= loss.fetched and work.event.time_ns > loss.told_ns:
+        if loss.fetched_later(work.offset, work.event.time_ns):
             continue
         if loss.time_ns < p.trial.written_ns(work.event):
             yield p.found(work.offset, kind=work.event.kind)

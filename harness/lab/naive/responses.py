@@ -228,12 +228,19 @@ def _is_a_fetch_of(trial: Trial, request: Event, member: str) -> bool:
 
 def fetched_by(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: float) -> float:
     """The position from which on whatever it is delivered was fetched after it was told."""
-    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
-    asked = [
-        one
-        for one in fetches(p.trial, p.tp, ownership_epoch.member)
-        if ownership_epoch.opened.time_ns <= one[0] < closed_ns
-    ]
+    asked = _asked_while_open(p, ownership_epoch)
     before = [position for ns, position in asked if ns <= told_ns + TOLERANCE_NS]
     after = [position for ns, position in asked if ns > told_ns + TOLERANCE_NS]
     return max([after[0], *before]) if after else FOREVER
+
+
+def fetched_again_ns(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: float) -> float:
+    """When it began its first fetch after it was told; never: it began none."""
+    asked = _asked_while_open(p, ownership_epoch)
+    return next((ns for ns, _ in asked if ns > told_ns + TOLERANCE_NS), FOREVER)
+
+
+def _asked_while_open(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[float, int]]:
+    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
+    asked = fetches(p.trial, p.tp, ownership_epoch.member)
+    return [one for one in asked if ownership_epoch.opened.time_ns <= one[0] < closed_ns]
