@@ -9,20 +9,28 @@ import pytest
 
 from histories import EXAMPLE, assigned, committed, delivered, history, owner
 from kafka_trial.registry import CHECKOUT
-from lab.frozen.answers import CRASHED, INSTANCES, NOT_JUDGED, UNDECIDED, Judged, answer_of, differences
 from lab.frozen.histories import FrozenHistory, frozen_history, read_histories, write_histories
+from lab.frozen.history_findings import (
+    CRASHED,
+    INSTANCES,
+    NOT_JUDGED,
+    UNDECIDED,
+    HistoryFindings,
+    changes,
+    findings_of,
+)
 from lab.frozen.ledger import (
-    ANSWERS_NAME,
+    FINDINGS_NAME,
     LEDGER_NAME,
-    all_differences,
+    all_changes,
     append_to_ledger,
-    read_answers,
+    read_findings,
     read_ledger,
-    write_answers,
+    write_findings,
 )
 
 REPORTS = CHECKOUT / "reports"
-BEFORE = Judged({"skipped": {"[1]": 1}}, {"late-record": {"stall": 2}}, {"oom-killed": "no cgroup"})
+BEFORE = HistoryFindings({"skipped": {"[1]": 1}}, {"late-record": {"stall": 2}}, {"oom-killed": "no cgroup"})
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +45,16 @@ def test_a_history_comes_back_as_it_was_kept_and_once(ahead: FrozenHistory, tmp_
     assert write_histories([ahead, ahead, drawn], tmp_path / "kept.xz") == 2
     kept = {one.name: one for one in read_histories(tmp_path / "kept.xz")}
     assert kept == {one.name: one for one in (ahead, drawn)}
-    assert answer_of(kept[ahead.name]) == answer_of(ahead)
+    assert findings_of(kept[ahead.name]) == findings_of(ahead)
 
 
 def test_a_conviction_and_what_is_undecided_are_in_the_answer(ahead: FrozenHistory, tmp_path: Path) -> None:
     """By instance, as a claim sees it; as text, it comes back as it was kept."""
-    told = answer_of(ahead)
+    told = findings_of(ahead)
     assert (told.instances.keys(), told.crashed) == ({"commit-ahead", "skipped"}, {})
     assert "unseen" in told.undecided
-    write_answers({"h": told}, tmp_path / "answers.xz")
-    assert read_answers(tmp_path / "answers.xz") == {"h": told}
+    write_findings({"h": told}, tmp_path / "answers.xz")
+    assert read_findings(tmp_path / "answers.xz") == {"h": told}
 
 
 @pytest.mark.parametrize(
@@ -64,15 +72,15 @@ def test_a_conviction_and_what_is_undecided_are_in_the_answer(ahead: FrozenHisto
         (replace(BEFORE, crashed={"skipped": "KeyError"}), [("skipped", CRASHED)]),
     ],
 )
-def test_what_is_a_difference(after: Judged, what: list[tuple[str, str]]) -> None:
+def test_what_is_a_difference(after: HistoryFindings, what: list[tuple[str, str]]) -> None:
     """Anything but a case less that is undecided."""
-    assert [(one.anomaly, one.what) for one in differences("h", BEFORE, after)] == what
+    assert [(one.anomaly, one.what) for one in changes("h", BEFORE, after)] == what
 
 
-def test_answers_and_what_was_accepted_come_back(tmp_path: Path) -> None:
+def test_findings_and_what_was_accepted_come_back(tmp_path: Path) -> None:
     """A history that nobody judged before, or judges any more, has no difference."""
-    write_answers({"h": BEFORE, "gone": BEFORE}, tmp_path / "answers.xz")
-    found = list(all_differences(read_answers(tmp_path / "answers.xz"), {"h": Judged(), "new": BEFORE}))
+    write_findings({"h": BEFORE, "gone": BEFORE}, tmp_path / "answers.xz")
+    found = list(all_changes(read_findings(tmp_path / "answers.xz"), {"h": HistoryFindings(), "new": BEFORE}))
     assert [one.history for one in found] == ["h"] * len(found) != []
     append_to_ledger(found, tmp_path / "ledger.jsonl", why="KIP-848 says so", date="2026-11-28", commit="c1")
     entries = read_ledger(tmp_path / "ledger.jsonl")
@@ -82,7 +90,7 @@ def test_answers_and_what_was_accepted_come_back(tmp_path: Path) -> None:
 def test_thousands_of_histories_are_frozen_and_each_was_judged() -> None:
     """Literal ones and a thousand drawn ones; of each a verdict is kept."""
     frozen = [*read_histories()]
-    assert read_answers(REPORTS / ANSWERS_NAME).keys() == {one.name for one in frozen}
+    assert read_findings(REPORTS / FINDINGS_NAME).keys() == {one.name for one in frozen}
     assert sum(one.drawn for one in frozen) >= 1000
     assert sum(not one.drawn for one in frozen) >= 1000
 
@@ -92,10 +100,10 @@ def test_thousands_of_histories_are_frozen_and_each_was_judged() -> None:
 @pytest.mark.parametrize("part", "0123456789abcdef")
 def test_every_frozen_verdict_is_what_it_was(part: str) -> None:
     """`python -m lab.frozen` tells what differs, and takes the reason for it."""
-    kept = {name: answer for name, answer in read_answers(REPORTS / ANSWERS_NAME).items() if name.endswith(part)}
-    answers = {one.name: answer_of(one) for one in read_histories() if one.name.endswith(part)}
+    kept = {name: answer for name, answer in read_findings(REPORTS / FINDINGS_NAME).items() if name.endswith(part)}
+    answers = {one.name: findings_of(one) for one in read_histories() if one.name.endswith(part)}
     assert kept.keys() == answers.keys()
-    assert list(all_differences(kept, answers)) == []
+    assert list(all_changes(kept, answers)) == []
 
 
 def test_every_entry_of_the_ledger_says_why() -> None:

@@ -92,6 +92,14 @@ class Batch:
         """The effects, sorted by (slice, id hash of their id, time)."""
         return self.of(Kind.ARRIVED).sorted_by("slice", "id_hash", "time_ns", "source", "seq")
 
+    def listed(self, lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+        """Returns (which list, which slice) for each slice of this batch that lists of slices of the trial hold."""
+        which = np.repeat(np.arange(len(lists)), np.array([len(one) for one in lists], np.int64))
+        given = np.array([number for one in lists for number in one], np.int64)
+        place = np.searchsorted(self.slices, given).clip(0, max(self.size - 1, 0))
+        here = self.slices[place] == given if self.size else np.zeros(len(given), np.bool_)
+        return which[here], place[here].astype(np.int64)
+
     def derived(self, derive: Callable[[Batch], T]) -> T:
         """Returns what a function makes of this batch; it is asked once."""
         if derive not in self._derived:

@@ -38,7 +38,7 @@ from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.truncations import cut_off
+from kafka_trial.invariants.truncations import truncated_away
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -212,11 +212,9 @@ def commit_past_end(batch: Batch) -> Findings:
     seen = per_group(ends["slice"], ends["position"], batch.size, how="max", start=NONE)
     ever = np.maximum(seen, batch.ends)[log["slice"]]
     beyond = (after >= 0) & (log["committed_offset"] > end)
-    undecided = (after < 0) & (
-        log["committed_offset"] > ever
-    )  # a log end only grows: what was there before is proof enough
+    undecided = (after < 0) & (log["committed_offset"] > ever)  # what was there once is proof enough
     past = log.take(beyond)
-    was_longer = cut_off(batch, past["slice"], past["committed_offset"] - 1, past["effect_ns"])
+    was_longer = truncated_away(batch, past["slice"], past["committed_offset"] - 1, past["effect_ns"])
     rows = table(
         slice=past["slice"],
         order=past["log_offset"],

@@ -39,7 +39,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.truncations import written_anew
+from kafka_trial.invariants.truncations import overwritten
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _rising(batch: Batch) -> Table:
     before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
     numbers = np.flatnonzero(log["committed_offset"] > before)
     rising = log.take(numbers).having(before=before[numbers])
-    anew = written_anew(batch)
+    anew = overwritten(batch)
     by_word, by_log = (
         _passed_last(batch, rising, np.where(anew, NONE, times))
         for times in (_told_ns(batch), first_handled_of_records(batch).said_ns)

@@ -29,7 +29,7 @@ from kafka_trial.invariants.request_logs import never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.truncations import cut_off
+from kafka_trial.invariants.truncations import truncated_away
 
 
 @invariant(
@@ -116,7 +116,9 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
         lines["seq"],
     )
     before: Bools = picked(early["sent_ns"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
-    before &= ~cut_off(batch, lines["slice"], lines["offset"], lines["time_ns"])  # it may be of the record before it
+    before &= ~truncated_away(
+        batch, lines["slice"], lines["offset"], lines["time_ns"]
+    )  # it may be of the record before it
     return before & ~batch.vague(lines["source"])
 
 
@@ -126,7 +128,7 @@ def _beyond_end(batch: Batch, lines: Table) -> Bools:
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
     beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.vague(lines["source"])
-    beyond &= ~cut_off(batch, lines["slice"], lines["offset"], lines["time_ns"])
+    beyond &= ~truncated_away(batch, lines["slice"], lines["offset"], lines["time_ns"])
     return beyond | (lines["offset"] < 0)
 
 

@@ -48,7 +48,7 @@ from kafka_trial.invariants.skips import in_flight
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.truncations import cut_below, written_anew
+from kafka_trial.invariants.truncations import overwritten, truncated_below
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def redelivered(batch: Batch) -> Findings:
     """
     again, floor = _again(batch)
     effects, floors, below = done_again(batch)
-    legal = (again["offset"] >= floor) | ~again["elsewhere"] | cut_below(batch, again, floor)
+    legal = (again["offset"] >= floor) | ~again["elsewhere"] | truncated_below(batch, again, floor)
     return _redeliveries(batch, (again.take(legal), floor[legal]), (effects.take(~below), floors[~below]))
 
 
@@ -216,7 +216,7 @@ def illegal_redelivery(batch: Batch) -> Findings:
     again, floor = _again(batch)
     effects, floors, by_effects = done_again(batch)
     below = (again["offset"] < floor) & again["elsewhere"]
-    below &= ~cut_below(batch, again, floor)
+    below &= ~truncated_below(batch, again, floor)
     return _redeliveries(batch, (again.take(below), floor[below]), (effects.take(by_effects), floors[by_effects]))
 
 
@@ -265,7 +265,7 @@ def _never_handled(batch: Batch, *, committed: bool) -> Table:
     records = batch.records
     past = records["offset"] < final_committed_offsets(batch)[records["slice"]]
     if committed:
-        return records.take(past & (first_handled_of_records(batch).time_ns == NEVER) & ~written_anew(batch))
+        return records.take(past & (first_handled_of_records(batch).time_ns == NEVER) & ~overwritten(batch))
     snapshot_ns = batch.trial_context.snapshot_ns
     return records.take(
         ~past & (first_handled_of_records(batch).time_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns))

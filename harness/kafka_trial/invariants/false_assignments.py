@@ -173,11 +173,7 @@ def _listing(batch: Batch) -> Table:
     settled ones), `first`: how many of the same file and slice there were before its unbroken run; sorted."""
     settled, answers = _settled(batch), batch.trial_context.group_answers
     lists = [answers[number].assigned or () for number in settled["number"].tolist()]
-    answer = np.repeat(np.arange(len(lists)), np.array([len(one) for one in lists], np.int64))
-    given = np.array([number for one in lists for number in one], np.int64)
-    place = np.searchsorted(batch.slices, given).clip(0, max(batch.size - 1, 0))
-    here = batch.slices[place] == given if batch.size else np.zeros(len(given), np.bool_)
-    answer, place = answer[here], place[here].astype(np.int64)
+    answer, place = batch.listed(lists)
     pairs = table(slice=place, source=settled["source"][answer], at_ns=settled["at_ns"][answer], answer=answer)
     pairs = pairs.take(ordered(_files(batch, pairs), pairs["answer"]))
     file = _files(batch, pairs)

@@ -123,12 +123,8 @@ def _listing(batch: Batch) -> Table:
     """Returns slice, member and sent_ns of each partition (of this batch) that an answer gave its member."""
     answers = _answers(batch).take(_answers(batch)["assigns"])
     listed = [batch.trial_context.group_answers[number].assigned or () for number in answers["number"].tolist()]
-    which = np.repeat(np.arange(len(listed)), np.array([len(one) for one in listed], np.int64))
-    given = np.array([number for one in listed for number in one], np.int64)
-    place = np.searchsorted(batch.slices, given).clip(0, max(batch.size - 1, 0))
-    here = batch.slices[place] == given if batch.size else np.zeros(len(given), np.bool_)
-    rows = answers.only("member", "sent_ns").take(which[here])
-    return rows.having(slice=place[here].astype(np.int64))
+    which, slices = batch.listed(listed)
+    return answers.only("member", "sent_ns").take(which).having(slice=slices)
 
 
 def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:

@@ -34,7 +34,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.request_logs import position_answers, timed_fetches
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import FILE, Table, is_among, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
 
 if TYPE_CHECKING:
@@ -127,14 +127,10 @@ def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
     """Returns each (answer, slice of this batch) that was given, sorted by member id, slice and time."""
     told = _answers(batch, answers)
     listed = [answers[number].assigned or () for number in told["number"].tolist()]
-    answer = np.repeat(np.arange(len(listed)), np.array([len(one) for one in listed], np.int64))
-    given = np.array([number for one in listed for number in one], np.int64)
-    place = np.searchsorted(batch.slices, given).clip(0, max(batch.size - 1, 0))
-    here = batch.slices[place] == given if batch.size else np.zeros(len(given), np.bool_)
-    answer, place = answer[here], place[here]
+    answer, place = batch.listed(listed)
     pairs = table(
         answer=answer,
-        slice=place.astype(np.int64),
+        slice=place,
         asker=told["asker"][answer],
         member=told["member"][answer],
         open_ns=told["at_ns"][answer],
@@ -185,9 +181,9 @@ def _taken_by_hand(batch: Batch, fetched: Table) -> Table:
     """Returns the ownership epochs of members that were never given the partition, and fetch all the same; not of those
     of a group that say they were given it (`false_assignments.py`)."""
     if batch.trial_context.settings.protocol != "none":
-        works = of_files(fetched, batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED))
-        fetched = fetched.take(works & ~of_files(fetched, given_by_answers(batch)))
-    fetched = fetched.take(~of_files(fetched, uncorroborated(batch)))
+        works = is_among(fetched, batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED), *FILE)
+        fetched = fetched.take(works & ~is_among(fetched, given_by_answers(batch), *FILE))
+    fetched = fetched.take(~is_among(fetched, uncorroborated(batch), *FILE))
     file = joined(fetched["slice"], fetched["source"])
     highest = picked(fetched["fetch_position"], max_before(file, fetched["fetch_position"]), NONE)
     answers = position_answers(batch)
@@ -206,12 +202,6 @@ def _taken_by_hand(batch: Batch, fetched: Table) -> Table:
         back &= fetched["fetch_position"] < highest
     opened = fetched.take((before < 0) | back)
     return opened.having(open_ns=opened["at_ns"], ends_ns=np.full(len(opened), NEVER)).only(*COLUMNS)
-
-
-def of_files(rows: Table, files: Table) -> Bools:
-    """Returns which rows are of the slice and the file of any of `files`."""
-    both = joined(*(np.concatenate([rows[name], files[name]]) for name in ("slice", "source")))
-    return np.isin(both[: len(rows)], both[len(rows) :])
 
 
 def given_by_answers(batch: Batch) -> Table:

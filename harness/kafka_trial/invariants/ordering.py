@@ -36,7 +36,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.sink_effects import late_effects
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.truncations import cut_below
+from kafka_trial.invariants.truncations import truncated_below
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.zombie_excuses import excused
 
@@ -70,7 +70,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
     furthest = picked(held["offset"], highest, NONE)
     back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
-    back &= ~cut_below(batch, held, furthest)
+    back &= ~truncated_below(batch, held, furthest)
     back, unsure = back & ~unattributed(batch, held), back & unattributed(batch, held)
     before, after = held.take(highest[back]), held.take(back)
     rows = table(
@@ -216,7 +216,7 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     highest = max_before(group, done["offset"])
     overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     late, later = done.take(overtaken), done.take(highest[overtaken])
-    kept = ~cut_below(batch, late, later["offset"])
+    kept = ~truncated_below(batch, late, later["offset"])
     late, later = late.take(kept), later.take(kept)
     return _paired(late, later).having(unattributed=unattributed(batch, late))
 

@@ -30,7 +30,7 @@ from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.rightless_effects import effects_after_revoke, effects_without_right
 from kafka_trial.invariants.rightless_work import work_without_right
 from kafka_trial.invariants.rows import CALLBACKS, Kind, Protocol
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import Table, is_among, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit, rejected_commit_evidence
@@ -80,7 +80,8 @@ def split_ownership(batch: Batch) -> Findings:
     beside = _beside_owners(batch)
     unsure = undecided_moments(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
-    unseen = unseen.take(~_told_already(both, unseen))
+    unseen = unseen.having(source_b=unseen["source"], seq_b=unseen["seq"])
+    unseen = unseen.take(~is_among(unseen, both, "slice", "source_b", "seq_b"))  # else it is told already
     unknown = np.concatenate([beside["slice"][unsure], unseen["slice"]])
     return Findings(rows, proofs, [(Undecided.FETCHES_UNKNOWN, unknown)])
 
@@ -98,11 +99,11 @@ def work_after_revoke(batch: Batch) -> Findings:
     """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): the member
-    must finish or give up the records in hand inside the revoked callback. A record whose first effect
-    from the member its sink saw afterwards was worked on too late as well. Legal for the record in hand when the lost
-    callback returns: the partition was lost before, and the handler may end. If the brokers know of nothing that can
-    have cost the member its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another
-    client of the same process.
+    must finish or give up the records in hand inside the revoked callback. A record whose first effect from the member
+    its sink saw afterwards was worked on too late as well. Legal for the record in hand when the lost callback returns:
+    the partition was lost before, and the handler may end. If the brokers know of nothing that can have cost the member
+    its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another client of the same
+    process.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
 
@@ -121,10 +122,12 @@ def work_after_revoke(batch: Batch) -> Findings:
         file=late["source"], callback=callback, what=_what(late)
     )
     effects, held_back = effects_after_revoke(batch)
-    effects = effects.having(what=np.full(len(effects), "effected", dtype=object)).take(~_among(late, effects))
+    effects = effects.having(what=np.full(len(effects), "effected", dtype=object)).take(
+        ~is_among(effects, late, *_TOLD)
+    )
     late = stacked(late, effects.only(*late.columns))
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=late["what"])
-    undecided.append((Undecided.EFFECT_HELD_BACK, held_back["slice"][~_among(late, held_back)]))
+    undecided.append((Undecided.EFFECT_HELD_BACK, held_back["slice"][~is_among(held_back, late, *_TOLD)]))
     return Findings(rows, [(late["file"], late["callback"]), (late["source"], late["seq"])], undecided)
 
 
@@ -166,19 +169,14 @@ def zombie_work(batch: Batch) -> Findings:
     return Findings(rows, [assignment_record, (work["source"], work["seq"])])
 
 
-def _among(late: Table, effects: Table) -> Bools:
-    """Returns which effects are of records that lines tell the same of."""
-    names = ("slice", "file", "offset")
-    both = joined(*(np.concatenate([late[name], effects[name]]) for name in names))
-    return np.isin(both[len(late) :], both[: len(late)])
+_TOLD = ("slice", "file", "offset")  # by which an effect is one that lines tell of
 
 
 def _untold(batch: Batch, effects: Table) -> Table:
     """Returns the effects of records of which their member's lines tell nothing."""
     begun = handler_starts(batch)
     begun = begun.having(member=picked(batch.incarnations["member"], incarnation_of(batch, begun["source"]), -1))
-    both = joined(*(np.concatenate([begun[name], effects[name]]) for name in ("slice", "member", "offset")))
-    return effects.take(~np.isin(both[len(begun) :], both[: len(begun)]))
+    return effects.take(~is_among(effects, begun, "slice", "member", "offset"))
 
 
 def _works(own: Table) -> Bools:
@@ -235,13 +233,6 @@ def _split_though_not_given(batch: Batch) -> Table:
     """Returns deliveries under an assignment that nobody gave, while the log gave the partition to others."""
     work, claim = begun_under_false_assignments(batch)
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
-
-
-def _told_already(both: Table, unseen: Table) -> Bools:
-    names = ("slice", "source_b", "seq_b")
-    unseen = unseen.having(source_b=unseen["source"], seq_b=unseen["seq"])
-    pairs = joined(*(np.concatenate([both[name], unseen[name]]) for name in names))
-    return np.isin(pairs[len(both) :], pairs[: len(both)])
 
 
 def _split_without_right(batch: Batch, work: Table) -> Table:

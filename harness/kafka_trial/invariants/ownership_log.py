@@ -32,7 +32,7 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.rows import Kind, Protocol
-from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.table import Table, is_among, table
 from kafka_trial.invariants.wall_clock import done_ns
 
 
@@ -164,9 +164,8 @@ def last_given(batch: Batch, slices: Array, members: Array, at_ns: Array) -> tup
 def never_given(batch: Batch, slices: Array, members: Array) -> Bools:
     """Returns whether the offsets log, which knows all owners of each partition, never gave it to the member."""
     rows = logged_assignments(batch)
-    both = joined(*(np.concatenate(pair) for pair in ((rows["slice"], slices), (rows["member"], members))))
     known = np.isin(slices, rows["slice"]) & ~np.isin(slices, rows["slice"][rows["member"] < 0])
-    never: Bools = known & ~np.isin(both[len(rows) :], both[: len(rows)])
+    never = known & ~is_among(table(slice=slices, member=members), rows, "slice", "member")
     return never & np.bool_(batch.trial_context.witnesses.get("offsets") == "complete")
 
 

@@ -10,8 +10,6 @@ have been fetched by right, and where the request log cannot tell it is undecide
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
@@ -19,14 +17,12 @@ from kafka_trial.invariants.clients import file_of, incarnation_of
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.false_assignments import uncorroborated
 from kafka_trial.invariants.handler_retries import handler_starts
-from kafka_trial.invariants.inferred_ownership_epochs import given_by_answers, of_files
-from kafka_trial.invariants.kernels import NONE, Bools, joined, picked
+from kafka_trial.invariants.inferred_ownership_epochs import given_by_answers
+from kafka_trial.invariants.kernels import NONE, Bools, picked
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments, never_given, others_hold
 from kafka_trial.invariants.request_logs import brought
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.table import FILE, Table, is_among
 
 
 @index
@@ -41,7 +37,7 @@ def without_right(batch: Batch) -> Bools:
     claimed = (
         ~held["taken"] & never_given(batch, held["slice"], held["member"]) & np.isin(held["slice"], answers["slice"])
     )
-    claimed &= ~of_files(held, answers)
+    claimed &= ~is_among(held, answers, *FILE)
     return taken | (claimed & others_hold(batch, held["slice"], held["member"], held["open_ns"]))
 
 
@@ -53,7 +49,7 @@ def work_without_right(batch: Batch) -> tuple[Table, Table]:
     exited = picked(batch.incarnations["exited_seq"], incarnation_of(batch, begun["source"]), NONE)
     nowhere = (begun["ownership_epoch"] < 0) & ~begun["revoked"] & ((exited == NONE) | (begun["seq"] < exited))
     begun = begun.take(taken | nowhere)
-    elsewhere = _ever_given(batch, begun) | of_files(begun, uncorroborated(batch))  # `false_assignments.py`
+    elsewhere = _ever_given(batch, begun) | is_among(begun, uncorroborated(batch), *FILE)  # `false_assignments.py`
     begun = begun.take((begun["ownership_epoch"] >= 0) | ~elsewhere)
     member = picked(batch.incarnations["member"], incarnation_of(batch, begun["source"]), -1)
     begun = begun.take(others_hold(batch, begun["slice"], member, begun["time_ns"]))
@@ -65,5 +61,4 @@ def _ever_given(batch: Batch, rows: Table) -> Bools:
     """Returns whether the offsets log gave the partition of each row (slice, source) to its incarnation at any time."""
     given = logged_assignments(batch)
     given = given.only("slice").having(source=file_of(batch, given["member"], given["time_ns"]))
-    both = joined(*(np.concatenate([given[name], rows[name]]) for name in ("slice", "source")))
-    return np.isin(both[len(given) :], both[: len(given)])
+    return is_among(rows, given, *FILE)

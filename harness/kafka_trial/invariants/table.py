@@ -12,7 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import Array, Ints, in_order, ordered
+from kafka_trial.invariants.kernels import Array, Bools, Ints, in_order, joined, ordered
+
+FILE = ("slice", "source")  # by which rows are of one partition in one file
 
 
 @dataclass(frozen=True)
@@ -128,3 +130,9 @@ def of_group(size: int, columns: Mapping[str, Sequence[Any]]) -> Table:
 def stacked(*parts: Table) -> Table:
     """Returns the rows of tables of the same columns, one after the other."""
     return Table({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
+
+
+def is_among(rows: Table, others: Table, *names: str) -> Bools:
+    """Returns which rows are equal in the named columns to any of the others."""
+    both = joined(*(np.concatenate([rows[name], others[name]]) for name in names))
+    return np.isin(both[: len(rows)], both[len(rows) :])

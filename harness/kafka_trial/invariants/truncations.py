@@ -97,7 +97,7 @@ def _found(new: Table, high: Ints, from_ns: Ints) -> Table:
     )
 
 
-def cut_off(batch: Batch, slices: Ints, offsets: Ints, time_ns: Ints) -> Bools:
+def truncated_away(batch: Batch, slices: Ints, offsets: Ints, time_ns: Ints) -> Bools:
     """Returns which places of a log were there by that time, and were cut off afterwards."""
     cut = truncations(batch)
     which, row = _pairs(cut, slices)
@@ -106,7 +106,7 @@ def cut_off(batch: Batch, slices: Ints, offsets: Ints, time_ns: Ints) -> Bools:
     return np.isin(np.arange(len(slices)), which[inside])
 
 
-def cut_below(batch: Batch, rows: Table, positions: Ints) -> Bools:
+def truncated_below(batch: Batch, rows: Table, positions: Ints) -> Bools:
     """Returns whether by the time of each row (slice, offset, time_ns) the log may have been cut off at or below a
     position: then a client steps back to that row, as "truncation detection" or its reset policy say (KIP-320). Where
     an id alone tells, the records below it are as they were: nothing leads back to them."""
@@ -118,7 +118,7 @@ def cut_below(batch: Batch, rows: Table, positions: Ints) -> Bools:
 
 
 @index
-def written_anew(batch: Batch) -> Bools:
+def overwritten(batch: Batch) -> Bools:
     """Returns which of `batch.records` were written where the log had been cut off, below a commit that had taken
     effect before that was seen."""
     cut, records = truncations(batch), batch.records

@@ -17,7 +17,6 @@ from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.false_assignments import uncorroborated
 from kafka_trial.invariants.handlers import effects_of_deleted, first_handlings
-from kafka_trial.invariants.inferred_ownership_epochs import of_files
 from kafka_trial.invariants.kernels import (
     NEVER,
     Array,
@@ -33,7 +32,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind, Outcome
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import FILE, Table, is_among, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Window
 
 WORK = ("delivered", "processed", "committed", "moved", "never_begun", "unowned")
@@ -103,7 +102,7 @@ def _work(batch: Batch) -> Table:
     never_begun = own.take(_is_never_begun(batch, own))
     never_begun = _done(never_begun["slice"], member_of[never_begun["source"]], never_begun["time_ns"], NEVER_BEGUN)
     unowned = own.take((own["ownership_epoch"] < 0) & ~own["revoked"])
-    unowned = unowned.take(~of_files(unowned, uncorroborated(batch)))
+    unowned = unowned.take(~is_among(unowned, uncorroborated(batch), *FILE))
     unowned = _done(unowned["slice"], member_of[unowned["source"]], unowned["time_ns"], UNOWNED)
     work = stacked(work, never_begun, unowned, *([_effects(batch)] if batch.trial_context.prints_no_work else []))
     return work.take(work["member"] >= 0)

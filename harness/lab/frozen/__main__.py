@@ -18,16 +18,16 @@ from typing import Final
 
 from kafka_trial.errors import FAIL, PASS, WRONG_INPUT
 from lab.agreement.sample import every_kind
-from lab.frozen.answers import Difference
 from lab.frozen.histories import FILE, FrozenHistory, frozen_history, read_histories, write_histories
+from lab.frozen.history_findings import ChangedFinding
 from lab.frozen.ledger import (
-    ANSWERS_NAME,
+    FINDINGS_NAME,
     LEDGER_NAME,
-    all_answers,
-    all_differences,
+    all_changes,
     append_to_ledger,
-    read_answers,
-    write_answers,
+    findings_of_all,
+    read_findings,
+    write_findings,
 )
 from lab.repository import git_revision, reports_folder
 
@@ -52,18 +52,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = write_histories([*read_histories(), *gathered, *_drawn()])
         print(f"{kept} histories are frozen")
     folder = reports_folder()
-    before, after = read_answers(folder / ANSWERS_NAME), all_answers(read_histories())
+    before, after = read_findings(folder / FINDINGS_NAME), findings_of_all(read_histories())
     if not after or before.keys() - after.keys():
         gone = f"{len(before.keys() - after.keys())} histories that were judged before"
         print(f"frozen: {gone if before else 'every history'} is not in {FILE}: take it from git", file=sys.stderr)
         return WRONG_INPUT
-    found = list(all_differences(before, after))
+    found = list(all_changes(before, after))
     _tell(found, len(after))
     if options.accept:
         date = datetime.now(UTC).date().isoformat()
         append_to_ledger(found, folder / LEDGER_NAME, why=options.accept, date=date, commit=git_revision())
     if options.accept or not found:
-        write_answers(after, folder / ANSWERS_NAME)
+        write_findings(after, folder / FINDINGS_NAME)
         return PASS
     return FAIL
 
@@ -73,7 +73,7 @@ def _drawn() -> Iterator[FrozenHistory]:
         yield frozen_history(one.events, one.settings, drawn=True)
 
 
-def _tell(found: Sequence[Difference], judged: int) -> None:
+def _tell(found: Sequence[ChangedFinding], judged: int) -> None:
     by_kind = Counter((one.anomaly, one.what) for one in found)
     print(f"{judged} histories judged, {len(found)} differences")
     for (anomaly, what), count in by_kind.most_common():

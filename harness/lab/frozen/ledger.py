@@ -14,66 +14,68 @@ from typing import Final
 import orjson
 
 from kafka_trial.report.row_files import append_row, rows_in
-from lab.frozen.answers import Difference, Judged, answer_of, differences
 from lab.frozen.histories import FrozenHistory
+from lab.frozen.history_findings import ChangedFinding, HistoryFindings, changes, findings_of
 
-ANSWERS_NAME: Final = "frozen_findings.jsonl.xz"
+FINDINGS_NAME: Final = "frozen_findings.jsonl.xz"
 LEDGER_NAME: Final = "frozen_ledger.jsonl"
 AT_ONCE: Final = 16  # histories handed to a process, some three seconds of work
 
 
 @dataclass(frozen=True)
-class AcceptedDifference:
+class AcceptedChange:
     """A difference that was accepted: why the new verdict is right, on which day and at which commit."""
 
-    difference: Difference
+    difference: ChangedFinding
     why: str
     date: str
     commit: str
 
 
-def read_answers(file: Path) -> dict[str, Judged]:
+def read_findings(file: Path) -> dict[str, HistoryFindings]:
     """Returns what was said of each history, by its name; nothing where there is no file."""
     if not file.exists():
         return {}
     with lzma.open(file, "rb") as lines:
-        return {row.pop("history"): Judged(**row) for row in map(orjson.loads, lines)}
+        return {row.pop("history"): HistoryFindings(**row) for row in map(orjson.loads, lines)}
 
 
-def write_answers(answers: Mapping[str, Judged], file: Path) -> None:
+def write_findings(findings: Mapping[str, HistoryFindings], file: Path) -> None:
     """Keeps what is said of each history."""
     with lzma.open(file, "wb", preset=9) as out:
-        for name, answer in sorted(answers.items()):
-            out.write(orjson.dumps({"history": name} | asdict(answer), option=orjson.OPT_APPEND_NEWLINE))
+        for name, found in sorted(findings.items()):
+            out.write(orjson.dumps({"history": name} | asdict(found), option=orjson.OPT_APPEND_NEWLINE))
 
 
-def all_answers(histories: Iterable[FrozenHistory], *, processes: int | None = None) -> dict[str, Judged]:
+def findings_of_all(histories: Iterable[FrozenHistory], *, processes: int | None = None) -> dict[str, HistoryFindings]:
     """Returns what this judge says of each history, by its name; `processes`: how many judge (None: one per
     processor).
     """
     kept = [*histories]
     fresh = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=fresh) as pool:
-        answers = pool.map(answer_of, kept, chunksize=AT_ONCE)
-        return {history.name: answer for history, answer in zip(kept, answers, strict=True)}
+        found = pool.map(findings_of, kept, chunksize=AT_ONCE)
+        return {history.name: findings for history, findings in zip(kept, found, strict=True)}
 
 
-def all_differences(before: Mapping[str, Judged], after: Mapping[str, Judged]) -> Iterator[Difference]:
+def all_changes(
+    before: Mapping[str, HistoryFindings], after: Mapping[str, HistoryFindings]
+) -> Iterator[ChangedFinding]:
     """Yields where this judge says something else of a history that was judged before; a new history has no before."""
     for name in sorted(before.keys() & after.keys()):
-        yield from differences(name, before[name], after[name])
+        yield from changes(name, before[name], after[name])
 
 
-def append_to_ledger(found: Iterable[Difference], file: Path, *, why: str, date: str, commit: str) -> None:
-    """Writes differences into the ledger."""
+def append_to_ledger(found: Iterable[ChangedFinding], file: Path, *, why: str, date: str, commit: str) -> None:
+    """Writes changed findings into the ledger."""
     for one in found:
-        append_row(file, AcceptedDifference(one, why, date, commit))
+        append_row(file, AcceptedChange(one, why, date, commit))
 
 
-def read_ledger(file: Path) -> list[AcceptedDifference]:
+def read_ledger(file: Path) -> list[AcceptedChange]:
     """Returns the ledger, oldest first.
 
     Raises:
         InputError: a line is no entry.
     """
-    return rows_in(file, lambda table: AcceptedDifference(**{**table, "difference": Difference(**table["difference"])}))
+    return rows_in(file, lambda table: AcceptedChange(**{**table, "difference": ChangedFinding(**table["difference"])}))

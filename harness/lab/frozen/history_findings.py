@@ -22,7 +22,7 @@ INSTANCES, UNDECIDED, NOT_JUDGED, CRASHED = "instances", "undecided", "not judge
 
 
 @dataclass(frozen=True)
-class Judged:
+class HistoryFindings:
     """What is said of a history, by anomaly: its instances as text, each with how many there are; how many cases are
     undecided, by reason; why it is not judged. `crashed`: what broke.
     """
@@ -34,7 +34,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedFinding:
     """What was said otherwise of an anomaly in a history."""
 
     history: str
@@ -44,14 +44,14 @@ class Difference:
     after: str
 
 
-def answer_of(history: FrozenHistory) -> Judged:
+def findings_of(history: FrozenHistory) -> HistoryFindings:
     """Returns what the judge says of a history."""
     settings: dict[str, Any] = {}
     for name, value in history.settings.items():
         settings[name] = tuple(value) if isinstance(value, list) else value
     judgement = judge_events(history.events(), Settings(**settings))
     findings = judgement.findings
-    return Judged(
+    return HistoryFindings(
         {
             name: dict(sorted(Counter(_plain(instance_of(one)) for one in found.instances).items()))
             for name, found in sorted(findings.items())
@@ -63,8 +63,8 @@ def answer_of(history: FrozenHistory) -> Judged:
     )
 
 
-def differences(history: str, before: Judged, after: Judged) -> Iterator[Difference]:
-    """Yields where two answers differ; fewer undecided cases are no difference."""
+def changes(history: str, before: HistoryFindings, after: HistoryFindings) -> Iterator[ChangedFinding]:
+    """Yields where the findings of two judges differ; fewer undecided cases are no difference."""
     for what, old, new in (
         (INSTANCES, before.instances, after.instances),
         (NOT_JUDGED, before.not_judged, after.not_judged),
@@ -72,11 +72,11 @@ def differences(history: str, before: Judged, after: Judged) -> Iterator[Differe
     ):
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
-                yield Difference(history, name, what, _plain(old.get(name)), _plain(new.get(name)))
+                yield ChangedFinding(history, name, what, _plain(old.get(name)), _plain(new.get(name)))
     for name, reasons in sorted(after.undecided.items()):
         allowed = before.undecided.get(name, {})
         if any(count > allowed.get(reason, 0) for reason, count in reasons.items()):
-            yield Difference(history, name, UNDECIDED, _plain(allowed), _plain(reasons))
+            yield ChangedFinding(history, name, UNDECIDED, _plain(allowed), _plain(reasons))
 
 
 def _by_reason(undecided: Mapping[str, int]) -> dict[str, int]:
