@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from far_blocks import HELD_AND_SEARCHED
 from kafka_trial.cluster import wiring
 from kafka_trial.errors import StartError
 
@@ -24,8 +25,9 @@ with wiring.block_of_ports(50) as block:
 
 @pytest.fixture(autouse=True)
 def far_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets these tests use the last two blocks only, so that clusters that run beside them are not in the way."""
-    monkeypatch.setattr(wiring, "FIRST_PORT", wiring.LAST_PORT + 1 - 2 * wiring.BLOCK_PORTS)
+    """Lets these tests use two blocks only, which nothing that runs beside them takes."""
+    monkeypatch.setattr(wiring, "FIRST_PORT", HELD_AND_SEARCHED[0])
+    monkeypatch.setattr(wiring, "LAST_PORT", HELD_AND_SEARCHED[-1] + wiring.BLOCK_PORTS - 1)
 
 
 def test_two_harnesses_get_different_blocks() -> None:
@@ -64,7 +66,7 @@ def test_no_block_left_says_what_to_do() -> None:
     with ExitStack() as stack:
         stack.enter_context(wiring.block_of_ports(1))
         stack.enter_context(wiring.block_of_ports(1))
-        with pytest.raises(StartError, match=r"31600 and 31999.*kafka-trial doctor"):
+        with pytest.raises(StartError, match=rf"{wiring.FIRST_PORT} and {wiring.LAST_PORT}.*kafka-trial doctor"):
             stack.enter_context(wiring.block_of_ports(1))
 
 

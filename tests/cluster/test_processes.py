@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from far_blocks import BOOTED_TWICE
 from kafka_trial.cluster import processes, wiring
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.pool import ClusterPool
@@ -47,7 +48,7 @@ def test_records_of_ten_megabytes_pass(cluster: BootedCluster) -> None:
 
 def test_a_single_broker_boots_and_nothing_stays_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Any number of brokers; at the end its processes are gone, its folder is removed, its ports are free."""
-    monkeypatch.setattr(wiring, "FIRST_PORT", wiring.LAST_PORT + 1 - wiring.BLOCK_PORTS)  # others begin with the lowest
+    monkeypatch.setattr(wiring, "FIRST_PORT", BOOTED_TWICE)
     with process_cluster(DEFAULT_VERSION, brokers=1, lanes=2, folder=tmp_path / "one") as cluster:
         pids = [broker.pid for broker in cluster.brokers.values()]
         assert cluster.health() == []

@@ -20,6 +20,7 @@ import orjson
 import psutil
 import pytest
 
+import far_blocks
 from kafka_trial.cli import main
 from kafka_trial.cluster import wiring
 from kafka_trial.cluster.kafka_jars import kafka_jars
@@ -124,7 +125,7 @@ def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: 
 @pytest.mark.rotates(together="dear")
 def test_every_block_of_ports_taken_begins_nothing(alone: Machine, tmp_path: Path) -> None:
     """Status 3 names the range and the commands that show who holds it."""
-    with _held(alone, range(wiring.FIRST_PORT, wiring.LAST_PORT, wiring.BLOCK_PORTS)):
+    with _held(alone, far_blocks.EVERY):
         ran = alone.run(*_trial(tmp_path / "run"))
     said = [word in ran.stderr for word in ("20000 and 31999", "doctor", "cluster list", "Traceback")]
     assert (ran.returncode, said, alone.left()) == (NOT_BEGUN, [True, True, True, False], []), ran.stderr[-3000:]
@@ -134,8 +135,8 @@ def test_every_block_of_ports_taken_begins_nothing(alone: Machine, tmp_path: Pat
 @pytest.mark.rotates(together="dear")
 def test_a_strangers_port_makes_the_trial_take_the_next_block(alone: Machine, tmp_path: Path) -> None:
     """Of the last two blocks the first has one port that somebody listens on: the brokers are in the second."""
-    *others, spoilt, last = range(wiring.FIRST_PORT, wiring.LAST_PORT, wiring.BLOCK_PORTS)
-    with _held(alone, others), socket.socket() as stranger:
+    spoilt, last = far_blocks.A_STRANGERS, far_blocks.BEHIND_IT
+    with _held(alone, [block for block in far_blocks.EVERY if block < spoilt]), socket.socket() as stranger:
         stranger.bind(("127.0.0.1", spoilt + 7))
         stranger.listen()
         ran = alone.run(*_trial(tmp_path / "run"))
@@ -144,7 +145,7 @@ def test_a_strangers_port_makes_the_trial_take_the_next_block(alone: Machine, tm
     used = {
         int(port) // wiring.BLOCK_PORTS * wiring.BLOCK_PORTS for port in re.findall(r"127\.0\.0\.1:(\d{5})\b", told)
     }
-    assert used & set(range(wiring.FIRST_PORT, wiring.LAST_PORT, wiring.BLOCK_PORTS)) == {last}
+    assert used & set(far_blocks.EVERY) == {last}
 
 
 @pytest.mark.cluster
