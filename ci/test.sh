@@ -9,6 +9,8 @@ readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
 readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
+# What runs beside takes both cores where the live tests leave them, and at the end, when it is alone.
+readonly WORKERS=(-n 2 --dist loadfile)
 # A session of its own has a share of the processor of its own (autogroup): what needs no cluster gets one as a broker
 # does, for beside the harness brokers and members would get next to nothing; what is lengthy gets what all others leave.
 readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
@@ -55,9 +57,9 @@ aside() { # a command whose output goes into a file; what waits for it ends with
 }
 
 share -10
-aside "$log" setsid "${PYTEST[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
+aside "$log" setsid "${PYTEST[@]}" "${WORKERS[@]}" -m "not cluster and not spark and not lengthy" -p no:cacheprovider "$@" &
 beside=$!
-aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" -m lengthy -p no:cacheprovider "$@" &
+aside "$computed" "${YIELDING[@]}" "${PYTEST[@]}" "${WORKERS[@]}" -m lengthy -p no:cacheprovider "$@" &
 computing=$!
 trap 'exit 130' INT
 "${PYTEST[@]}" -m cluster "$@"

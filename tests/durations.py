@@ -38,7 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Records only where a file is named."""
     if (file := config.getoption("--durations-file")) is not None:
-        config.pluginmanager.register(Recorder(file))
+        config.pluginmanager.register(Collection(file))
+        if not hasattr(config, "workerinput"):  # what a worker of xdist reports is reported again by who started it
+            config.pluginmanager.register(Recorder(file))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,6 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.nodeid not in passed]
 
 
+class Collection:
+    """Adds a line of what is going to run: a test that has no line of its own afterwards was lost."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Notes the tests of this process."""
+        _append(self._file, {"collected": [item.nodeid for item in session.items]})
+
+
 class Recorder:
     """Adds a line to the file when a test has been torn down."""
 
@@ -63,10 +76,6 @@ class Recorder:
         self._seconds: dict[str, dict[str, float]] = defaultdict(dict)
         self._outcomes: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Notes which tests are going to run: one without a line of its own was lost."""
-        self._write({"collected": [item.nodeid for item in session.items]})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Takes what a phase of a test took; the worst outcome of its phases counts."""
@@ -77,19 +86,19 @@ class Recorder:
             self._reasons[report.nodeid] = report.longrepr[2].removeprefix("Skipped: ")
         if report.when == "teardown":
             seconds = self._seconds.pop(report.nodeid)
-            self._write(
-                {
-                    "test": report.nodeid,
-                    "outcome": self._outcomes.pop(report.nodeid),
-                    "seconds": round(sum(seconds.values()), 3),
-                    "setup_s": round(seconds.get("setup", 0.0), 3),
-                    **({"reason": reason} if (reason := self._reasons.pop(report.nodeid, None)) else {}),
-                }
-            )
+            reason = self._reasons.pop(report.nodeid, None)
+            row = {
+                "test": report.nodeid,
+                "outcome": self._outcomes.pop(report.nodeid),
+                "seconds": round(sum(seconds.values()), 3),
+                "setup_s": round(seconds.get("setup", 0.0), 3),
+            }
+            _append(self._file, row if reason is None else {**row, "reason": reason})
 
-    def _write(self, row: Mapping[str, Any]) -> None:
-        with self._file.open("a", encoding="utf-8") as file:  # several processes write, each a whole line
-            file.write(json.dumps(row) + "\n")
+
+def _append(file: Path, row: Mapping[str, Any]) -> None:
+    with file.open("a", encoding="utf-8") as opened:  # several processes write, each a whole line
+        opened.write(json.dumps(row) + "\n")
 
 
 def last_of_each(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -44,6 +44,23 @@ def test_every_test_leaves_its_line(pytester: pytest.Pytester, tmp_path: Path) -
     assert all(0 <= row["setup_s"] <= row["seconds"] < 60 for row in rows)
 
 
+def test_tests_of_workers_leave_one_line_each(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each worker says what was collected; who started them, how each test ended, unless it took its worker along."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(durations.__file__).parent))
+    pytester.makepyfile(
+        test_a="def test_good(): pass\ndef test_bad(): assert False", test_b="import os\ndef test_gone(): os._exit(1)"
+    )
+    file = tmp_path / "durations.jsonl"
+    pytester.runpytest_subprocess("-n2", "--dist=loadfile", "-p", "durations", f"--durations-file={file}")
+    rows = durations.read(file)
+    ended = sorted((row["test"], row["outcome"]) for row in rows if "test" in row)
+    assert ended == [("test_a.py::test_bad", "failed"), ("test_a.py::test_good", "passed")]
+    (lost,) = durations.problems(rows, wall_s=1.0, budget_s=None)
+    assert "test_b.py::test_gone" in lost
+
+
 def test_the_slowest_are_told_first() -> None:
     """And how long all took, by the clock and one after the other."""
     rows = [{"test": f"t{number}", "outcome": "passed", "seconds": float(number)} for number in range(1, 13)]
