@@ -76,8 +76,8 @@ class Incarnation:
 
     `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
     harness had asked it to go (no, stop, overdue, kill; None where its last line does not say). `assigns`, `delivers`,
-    `completes`, `gives_back`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`, a
-    `revoked` or `lost`; `in_hand`: with how many more records it says that it began than that it ended. `consumer`,
+    `completes`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`; `given_back`: the
+    slices that its `revoked` and `lost` lines list, sorted; `in_hand`: with how many more records it says that it began than that it ended. `consumer`,
     `protocol`: the name and the protocol of the consumer.toml that it was started by; None: an earlier version's line.
     """
 
@@ -99,7 +99,7 @@ class Incarnation:
     assigns: bool = False
     delivers: bool = False
     completes: bool = False
-    gives_back: bool = False
+    given_back: tuple[int, ...] = ()
     in_hand: int = 0
     consumer: str | None = None
     protocol: str | None = None

@@ -216,13 +216,17 @@ def _window(plain: Mapping[str, Any]) -> Window:
     return Window(**{**plain, "consequences": tuple(map(Consequence, plain["consequences"]))})
 
 
+def _incarnation(plain: Mapping[str, Any]) -> Incarnation:
+    return Incarnation(**{**plain, "given_back": tuple(plain["given_back"])})
+
+
 def from_plain(plain: Mapping[str, Any]) -> TrialContext:
     """Returns the trial context that `to_plain` wrote."""
     return TrialContext(
         **dict(plain)
         | {
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
-            "incarnations": tuple(Incarnation(**incarnation) for incarnation in plain["incarnations"]),
+            "incarnations": tuple(map(_incarnation, plain["incarnations"])),
             "windows": tuple(_window(window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),

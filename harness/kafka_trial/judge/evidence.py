@@ -247,9 +247,9 @@ def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 
 
 def _gives_back_untold(trial_context: TrialContext, incarnation: Incarnation) -> bool:
-    """Tells whether it says what it is given and never what it gives back, though brokers told it to keep less long
-    before it ended."""
-    if not incarnation.assigns or incarnation.gives_back:
+    """Tells whether it says what it is given and, of some partition, never that it gave it back, though brokers told it
+    to keep less long before it ended."""
+    if not incarnation.assigns:
         return False
     until_ns = incarnation.asked_ns or incarnation.exited_ns or NEVER
     until_ns -= int((trial_context.session_timeout_s + trial_context.settings.poll_interval_s) * SECOND_NS)
@@ -258,7 +258,8 @@ def _gives_back_untold(trial_context: TrialContext, incarnation: Incarnation) ->
         inside = one.member == incarnation.member and incarnation.started_ns <= one.time_ns < until_ns
         if inside and one.assigned is not None:
             kept[one.member_id].append(set(one.assigned))
-    return any(before - after for answers in kept.values() for before, after in pairwise(answers))
+    taken = (before - after for answers in kept.values() for before, after in pairwise(answers))
+    return any(slices - {*incarnation.given_back} for slices in taken)
 
 
 def _offsets_log(trial_context: TrialContext, seen: Seen) -> NotJudged | None:

@@ -81,7 +81,6 @@ REQUEST_KINDS = {
     "OFFSETFETCH": Kind.OFFSET_FETCH_ANSWER,
 }
 LINES_THAT_TELL = {"assigns": tuple(ENTRY_KINDS), "delivers": ("delivered",), "completes": ("processed",)}
-LINES_THAT_TELL |= {"gives_back": ("revoked", "lost")}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
 POSITIONED = (
@@ -355,6 +354,7 @@ class FileReader:
         placed = (slices >= 0) & positioned
         self._placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         rows, kinds, slices = rows[placed], kinds[placed], slices[placed]
+        self._take_given_back(slices[np.isin(kinds, (Kind.REVOKED, Kind.LOST))])
         error = entries["error"][placed]
         committed = {
             "committed_offset": entries["committed_offset"][placed],
@@ -379,6 +379,11 @@ class FileReader:
             },
         )
         return [made]
+
+    def _take_given_back(self, slices: Array) -> None:
+        incarnation = self.builder.incarnation(self.source)
+        if incarnation is not None:
+            incarnation["given_back"] = tuple(sorted({*incarnation.get("given_back", ()), *slices.tolist()}))
 
     def _effects(self, columns: Columns) -> list[pa.Table]:
         """Returns a row for each record whose effect reached the outside world, or may have: nobody was told."""

@@ -63,7 +63,7 @@ class NotJudgedReason(StrEnum):
     NO_FETCHES = "no member was seen to fetch on a lane of its own"
     NO_CALLBACKS = "no member reports rebalance callbacks"
     REVOCATIONS_UNTOLD = (
-        "{names} told what was assigned and never what was revoked, although brokers took partitions away: print "
+        "{names} told what was assigned and not all that was revoked, although brokers took it away: print "
         "partitions_revoked when its callback returns, or leave out partitions_assigned"
     )
     NO_PARTITIONS_ADDED = "no partition was added to the topic: every key stayed in its own"

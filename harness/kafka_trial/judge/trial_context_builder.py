@@ -40,7 +40,7 @@ KEPT = (
     "assigns",
     "delivers",
     "completes",
-    "gives_back",
+    "given_back",
 )  # of a file, whenever its start is read
 
 
