@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -108,9 +108,9 @@ class Batch:
         return found
 
     @cached_property
-    def without_harness_stalls(self) -> Batch:
+    def without_harness_stalls(self) -> Self:
         """The same rows, as if the harness had read everything when it was said."""
-        return Batch(self._as_read, replace(self.trial_context, harness_stalls=()), self.keys)
+        return type(self)(self._as_read, replace(self.trial_context, harness_stalls=()), self.keys)
 
     def earliest(self, read_ns: Ints) -> Ints:
         """See `clocks.earliest`."""

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Explains, Rule
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, number_in, ordered, picked
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.partitions import Partitions
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant
@@ -48,6 +48,14 @@ class Findings:
 
     def attributes(self) -> list[str]:
         return [name for name in self.rows.columns if name not in ("slice", "order")]
+
+
+def proof(rows: Table, of: str = "", *, at: Ints | None = None) -> tuple[Array, Array]:
+    """Returns the events that prove some rows: their columns `source` and `seq`, or those of that name, `of` before it.
+    `at`: of which rows, -1 for none (None: of all).
+    """
+    source, seq = rows[f"{of}source"], rows[f"{of}seq"]
+    return (source, seq) if at is None else (picked(source, at, -1), picked(seq, at, -1))
 
 
 @dataclass(frozen=True)
@@ -174,9 +182,10 @@ def find_invariant(name: str) -> Invariant | None:
 
 @cache
 def _load() -> None:
-    """Imports every module of this package: invariants register themselves."""
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        importlib.import_module(f"kafka_trial.invariants.{module.name}")
+    """Imports every module that has any: invariants register themselves."""
+    for package in ("invariants", "anomalies"):
+        for module in pkgutil.iter_modules([str(Path(__file__).parents[1] / package)]):
+            importlib.import_module(f"kafka_trial.{package}.{module.name}")
 
 
 def deciding_attributes() -> list[str]:
@@ -219,7 +228,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, int) and value in (NONE, NEVER) else value
 
 
-def judged(invariant: Invariant, batch: Batch) -> Findings:
+def judged(invariant: Invariant, batch: Partitions) -> Findings:
     """Returns what an invariant finds; undecided stays what it finds only where all was read when it was said.
 
     While the harness stood still it read nothing (`clocks.earliest`): of what it read late nobody knows whether it

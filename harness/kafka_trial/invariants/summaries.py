@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import commits_log
-from kafka_trial.invariants.commits import regressions
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
 from kafka_trial.invariants.kernels import (
@@ -28,6 +27,7 @@ from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.stuck_classes import last_fetches, stuck_class
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.model.commits import falls
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -234,7 +234,7 @@ def _backlog(batch: Batch) -> Ints:
 
 def _standing_regression(batch: Batch, at_ns: int) -> Ints:
     """Returns the backward commit that none had recovered by then, for each slice; -1 if there is none."""
-    episodes = regressions(batch)
+    episodes = falls(batch)
     fell_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["first"], NEVER)
     back_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["back"], NEVER)
     standing = episodes.take((fell_ns <= at_ns) & (back_ns > at_ns))

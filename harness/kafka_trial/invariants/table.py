@@ -6,7 +6,7 @@ columns, of which two or three are looked at. So an array that has become a colu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -50,6 +50,11 @@ class Table:
         """Returns the table with further columns, or other values in those it has."""
         return self._with({**unmade(self), **columns})
 
+    def having_when_asked(self, **columns: Callable[[], Array]) -> Self:
+        """Returns the table with further columns, each of which is made when somebody asks for it."""
+        made = {name: _Awaited(make, len(self)) for name, make in columns.items()}
+        return self._with({**unmade(self), **made})
+
     def only(self, *names: str) -> Self:
         """Returns the named columns."""
         columns = unmade(self)
@@ -75,30 +80,52 @@ class _Rows:
         return self._rows
 
 
+class _Awaited:
+    """A column that nobody has asked for yet, nor for any rows of it."""
+
+    def __init__(self, make: Callable[[], Array], size: int) -> None:
+        self._make = make
+        self._size = size
+        self._made: Array | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def made(self) -> Array:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A column that is not made yet."""
+    """Some rows of a column that are not made yet."""
 
-    whole: Array
+    whole: Array | _Awaited
     rows: _Rows
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def made(self) -> Array:
+        whole = self.whole.made() if isinstance(self.whole, _Awaited) else self.whole
+        made: Array = whole[self.rows.indices()]
+        return made
 
-Column = Array | _Taken
+
+Column = Array | _Awaited | _Taken
 
 
 class Columns(Mapping[str, Array]):
-    """Columns by name; those that were only taken are made when they are asked for."""
+    """Columns by name; those that are not made are made when they are asked for."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self.unmade = dict(columns)
 
     def __getitem__(self, name: str) -> Array:
         column = self.unmade[name]
-        if isinstance(column, _Taken):
-            column = self.unmade[name] = column.whole[column.rows.indices()]
+        if isinstance(column, _Taken | _Awaited):
+            column = self.unmade[name] = column.made()
         return column
 
     def __iter__(self) -> Iterator[str]:

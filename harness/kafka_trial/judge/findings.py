@@ -26,6 +26,7 @@ from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
+from kafka_trial.model.partitions import Partitions
 
 # `what` is anomaly, count, undecided, crashed, ahead, summary, coverage, series or one of GATHERED; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])
@@ -50,15 +51,15 @@ def find(rows: pa.Table, trial_context: TrialContext, *, only: str | None = None
     return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, FOUND, strict=True)], schema=FOUND)
 
 
-def batch_of(rows: pa.Table, trial_context: TrialContext) -> Batch:
-    """Returns slice rows as a batch."""
+def batch_of(rows: pa.Table, trial_context: TrialContext) -> Partitions:
+    """Returns slice rows as the partitions that they are of."""
     numbers = {name: rows[name].to_numpy() for name in NUMBERS}
     keys = rows["key"].combine_chunks().dictionary_encode()
     codes = pc.fill_null(keys.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return Batch(Table(numbers | {"key": codes}), trial_context, keys.dictionary.to_pylist())
+    return Partitions(Table(numbers | {"key": codes}), trial_context, keys.dictionary.to_pylist())
 
 
-def _found(batch: Batch, only: str | None) -> Iterator[Row]:
+def _found(batch: Partitions, only: str | None) -> Iterator[Row]:
     for invariant in [one for one in list_invariants() if one.of == "slice" and only in (None, one.name)]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
     if any(one.nameless for one in batch.trial_context.through):
@@ -79,7 +80,7 @@ def _guarded(name: str, work: Callable[[], Iterable[Row]]) -> list[Row]:
         return [(-1, "crashed", name, f"{type(error).__name__}: {error}".encode())]
 
 
-def _of_invariant(invariant: Invariant, batch: Batch) -> Iterator[Row]:
+def _of_invariant(invariant: Invariant, batch: Partitions) -> Iterator[Row]:
     findings = judged(invariant, batch)
     slices = batch.slices.tolist()
     for number, attributes, events in instances(findings, batch.trial_context.sources):

@@ -1,0 +1,189 @@
+"""Commits: did the committed position only move forward, by its owner's hand, and never past what was done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.claim import Claim
+from kafka_trial.invariants.claim_rule import (
+    VIOLATION,
+    Attributes,
+    Rule,
+    Weight,
+    always,
+    not_an_operators,
+    sharing_an_event,
+)
+from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.kernels import NONE, picked
+from kafka_trial.invariants.table import table
+from kafka_trial.invariants.undecided import Undecided
+
+if TYPE_CHECKING:
+    from kafka_trial.model.partitions import Partitions
+
+
+def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    own = attributes.get("own")
+    weight, why = not_an_operators(claim, attributes)
+    if weight != "violation":
+        return weight, why
+    if not attributes.get("recovered") or claim.commits == "monotonic":
+        return VIOLATION
+    if attributes.get("restart_inside") or own is False:
+        return VIOLATION
+    if own is None:
+        return "undecided", Undecided.BACKWARD_COMMITTER_UNKNOWN
+    return "tolerated", "the owner made it itself, and later commits passed it before anything started from it"
+
+
+def _past_end(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("cut_off"):
+        return "tolerated", "the log had been longer: the cluster cut it off behind the commit"
+    return not_an_operators(claim, attributes)
+
+
+def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("fell") or attributes.get("skipped_record"):
+        return VIOLATION
+    return "tolerated", "the committed offset did not go back, and no record was skipped"
+
+
+@invariant(
+    "commit-regression",
+    family="commits",
+    needs=("offsets log",),
+    level="none",
+    progress_in_kafka=True,
+    severity=150,
+    rule=Rule(always, _regression),
+    message="the committed offset of {place} fell from {from} to {to} and {recovery}",
+    deciding=(
+        "by_operator",
+        "by_stranger",
+        "recovered",
+        "own",
+        "restart_inside",
+    ),
+    follows={"zombie-commit": sharing_an_event},
+)
+def commit_regression(partitions: Partitions) -> Findings:
+    """The committed offset fell below where it had been: one anomaly an episode, until it is back where it was.
+
+    "The committed position is the last offset that has been stored securely" (KafkaConsumer, Offsets and Consumer
+    Position): a member that starts inside the episode handles records twice, and monitoring shows a lag that does not
+    exist. Legal as a wobble: the owner made it itself, later commits passed it, and no member started inside (claim:
+    commits = settling).
+
+    Smallest history: committed 12, committed 11.
+
+    Usual cause: An older position was committed after a newer one: an asynchronous commit that was retried, two threads
+    that commit, or a member that committed for a partition it had lost.
+
+    Remedy: Commit from one thread and never retry an older position; on revocation wait for commits under way.
+    """
+    falls, commits = partitions.falls, partitions.commits
+    fell, back = commits.take(falls["first"]), falls["back"]
+    recovered = back >= 0
+    lasted_ns = picked(commits["commit_wall_ns"], back, NONE) - fell["commit_wall_ns"]
+    rows = table(
+        slice=falls["slice"],
+        order=fell["log_offset"],
+        log_offset=fell["log_offset"],
+        **{"from": fell["peak"], "to": fell["committed_offset"]},
+        lasted_ms=np.where(recovered, lasted_ns // 1_000_000, NONE),
+        recovered=recovered,
+        own=fell["own"],
+        by_operator=fell["by_operator"],
+        by_stranger=fell["by_stranger"],
+        restart_inside=falls["restart_inside"],
+    )
+    return Findings(rows, [proof(commits, at=row) for row in (fell["peak_row"], falls["first"], back)])
+
+
+@invariant(
+    "zombie-commit",
+    family="commits",
+    needs=("offsets log", "requests"),
+    level="none",
+    progress_in_kafka=True,
+    severity=140,
+    rule=Rule(always, _zombie_commit),
+    message="member {member} committed {committed_offset} on {place} without owning it{harm}",
+    deciding=(
+        "fell",
+        "skipped_record",
+    ),
+)
+def zombie_commit(partitions: Partitions) -> Findings:
+    """A member committed for a partition that it did not own at that point of the log, and the broker accepted it.
+
+    "Only the current owner may commit" is what fencing is for (KIP-62, KIP-848); brokers accept a commit of any live
+    member for any partition. Legal (counted) while the committed offset does not go back and the commit skips no
+    record. For a consumer that prints nothing it is undecided whether the commit skipped one.
+
+    Smallest history: group record gives the partition to m1, OffsetCommit 11 on m0's lane, committed 11.
+
+    Usual cause: A member committed for a partition that another one owned by then; the broker accepts a commit from any
+    live member.
+
+    Remedy: Commit only partitions that are assigned right now; forget the positions of a partition when it is revoked
+    or lost. Cooperative or KIP-848 rebalancing makes it rarer; a check of ownership before each commit prevents it.
+    """
+    commits = partitions.commits.take(partitions.commits["committer"] >= 0)
+    zombie = commits.take(commits["owned"] == 0)
+    unknown = zombie["passes_unhandled"] & partitions.trial_context.settings.silent
+    nobody_knows, zombie = zombie["slice"][unknown], zombie.take(~unknown)
+    rows = table(
+        slice=zombie["slice"],
+        order=zombie["log_offset"],
+        log_offset=zombie["log_offset"],
+        committed_offset=zombie["committed_offset"],
+        member=zombie["member_name"],
+        fell=zombie["committed_offset"] < zombie["peak"],
+        skipped_record=zombie["passes_unhandled"],
+    )
+    nobodys = commits.take((commits["owned"] < 0) & commits["ever_owned"])
+    undecided = [(Undecided.OWNER_UNKNOWN, nobodys["slice"]), (Undecided.SKIP_UNKNOWN, nobody_knows)]
+    return Findings(rows, [proof(zombie, "owner_"), proof(zombie), proof(zombie, "request_")], undecided)
+
+
+@invariant(
+    "commit-past-end",
+    family="commits",
+    needs=("offsets log", "log ends"),
+    level="none",
+    progress_in_kafka=True,
+    severity=160,
+    rule=Rule(always, _past_end),
+    message="{committed_offset} was committed on {place}, past the log end {log_end}",
+    deciding=("by_operator", "by_stranger", "cut_off"),
+)
+def commit_past_end(partitions: Partitions) -> Findings:
+    """A position beyond the end of the log was committed: a restart there finds no record, and resets by policy.
+
+    "The committed offset is the next record that will be read" (KafkaConsumer): at most the log end. Judged against the
+    first log end that was read after the commit was seen. Legal where the log had been as long, and was cut off.
+
+    Smallest history: committed 15, log end 10.
+
+    Usual cause: A position beyond the end of the log was committed: an offset counted twice (+1), or of another topic.
+
+    Remedy: Commit the offset of the last record done plus one, and nothing computed from anything else.
+    """
+    commits = partitions.commits
+    past = commits.take((commits["end_seq"] >= 0) & (commits["committed_offset"] > commits["log_end"]))
+    rows = table(
+        slice=past["slice"],
+        order=past["log_offset"],
+        log_offset=past["log_offset"],
+        committed_offset=past["committed_offset"],
+        log_end=past["log_end"],
+        by_operator=past["by_operator"],
+        by_stranger=past["by_stranger"],
+        cut_off=past["cut_off"],
+    )
+    unread = commits.take((commits["end_seq"] < 0) & (commits["committed_offset"] > commits["longest_end"]))
+    return Findings(rows, [proof(past), proof(past, "end_")], [(Undecided.NO_LATER_END, unread["slice"])])

@@ -1,0 +1,144 @@
+"""Commits as anomalies ask for them; what the columns mean stands in `partitions.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, from_outside, requests_of
+from kafka_trial.invariants.handlers import first_handled_of_records
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    between,
+    in_ranges,
+    per_group,
+    picked,
+    starts_of,
+)
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.ownership_log import logged_assignments
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.start_positions import answers_with_starts
+from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.truncations import truncated_away
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+def commits(batch: Batch) -> Table:
+    """Returns the commits that took effect; see `Partitions.commits`."""
+    log = commits_in_effect(batch)
+    outside = from_outside(log["committer"])
+    return log.having_when_asked(
+        member_name=lambda: _names(batch, log["committer"]),
+        own=lambda: _own(log),
+        by_operator=lambda: outside["by_operator"],
+        by_stranger=lambda: outside["by_stranger"],
+        ever_owned=lambda: np.isin(log["slice"], np.unique(logged_assignments(batch)["slice"])),
+        owner_source=lambda: picked(logged_assignments(batch)["source"], _owners(batch), -1),
+        owner_seq=lambda: picked(logged_assignments(batch)["seq"], _owners(batch), -1),
+        request_source=lambda: _requests(batch)["source"],
+        request_seq=lambda: _requests(batch)["seq"],
+        passes_unhandled=lambda: _passes_unhandled(batch),
+        log_end=lambda: picked(_log_ends(batch)["position"], _ends_after(batch), NEVER),
+        end_source=lambda: picked(_log_ends(batch)["source"], _ends_after(batch), -1),
+        end_seq=lambda: picked(_log_ends(batch)["seq"], _ends_after(batch), -1),
+        longest_end=lambda: _longest_ends(batch)[log["slice"]],
+        cut_off=lambda: _cut_off(batch),
+    )
+
+
+def falls(batch: Batch) -> Table:
+    """Returns the episodes below an earlier position; see `Partitions.falls`."""
+    log = commits_in_effect(batch)
+    low = log["committed_offset"] < log["peak"]
+    run = np.cumsum(starts_of(log["stretch"], low)) if len(log) else low.astype(np.int64)
+    first = np.flatnonzero(low & starts_of(run))
+    begins = np.flatnonzero(starts_of(run))
+    following = np.searchsorted(begins, first, side="right")
+    after = (
+        np.where(following < len(begins), begins[following.clip(0, max(len(begins) - 1, 0))], -1)
+        if len(begins)
+        else first
+    )
+    same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
+    episodes = table(slice=log["slice"][first], first=first, back=np.where(same, after, -1))
+    return episodes.having_when_asked(restart_inside=lambda: _restarted_inside(batch, episodes))
+
+
+def _names(batch: Batch, members: Ints) -> Array:
+    return np.array([*batch.trial_context.members, None], dtype=object)[np.maximum(members, -1)]
+
+
+def _own(log: Table) -> Array:
+    owned = np.where(log["committer"] == OPERATOR, 0, log["owned"])
+    return np.array([None, False, True], dtype=object)[owned + 1]
+
+
+@index
+def _owners(batch: Batch) -> Ints:
+    """Returns the last assignment record of the partition before each commit."""
+    log, given = commits_in_effect(batch), logged_assignments(batch)
+    return at_or_before(given["slice"], given["log_offset"], log["slice"], log["log_offset"])
+
+
+@index
+def _requests(batch: Batch) -> Table:
+    row, asked = requests_of(batch, commits_in_effect(batch))
+    return table(source=picked(asked["source"], row, -1), seq=picked(asked["seq"], row, -1))
+
+
+def _passes_unhandled(batch: Batch) -> Bools:
+    log = commits_in_effect(batch)
+    never = batch.records.take(first_handled_of_records(batch).time_ns == NEVER)
+    first, end = between(never["slice"], never["offset"], log["slice"], log["peak"], log["committed_offset"])
+    return end > first
+
+
+@index
+def _log_ends(batch: Batch) -> Table:
+    return batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
+
+
+@index
+def _ends_after(batch: Batch) -> Ints:
+    log, ends = commits_in_effect(batch), _log_ends(batch)
+    return at_or_after(ends["slice"], ends["time_ns"], log["slice"], log["time_ns"])
+
+
+def _longest_ends(batch: Batch) -> Ints:
+    """Returns the longest log end of each slice that anybody saw: what was there before is proof enough."""
+    ends = _log_ends(batch)
+    return np.maximum(per_group(ends["slice"], ends["position"], batch.size, how="max", start=NONE), batch.ends)
+
+
+def _cut_off(batch: Batch) -> Array:
+    log = commits_in_effect(batch)
+    was_longer = truncated_away(batch, log["slice"], log["committed_offset"] - 1, log["effect_ns"])
+    return np.array([None, True], dtype=object)[was_longer.astype(np.int64)]
+
+
+def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
+    """Returns whether an ownership epoch opened, or a member started from an answer below the peak, inside each
+    episode."""
+    log = commits_in_effect(batch)
+    begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
+    ended_ns = picked(log["effect_ns"], episodes["back"], NEVER)
+    peak = picked(log["peak"], episodes["first"], NONE)
+    opened = ownership_epochs(batch).sorted_by("slice", "open_ns")
+    opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns, ended_ns))
+    began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
+    inside = opens[began_ns[held] > begun_ns[opens]]
+    answers = answers_with_starts(batch).take(answers_with_starts(batch)["starts"]).sorted_by("slice", "at_ns")
+    which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
+    below = which[answers["committed_offset"][rows] < peak[which]]
+    return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))
