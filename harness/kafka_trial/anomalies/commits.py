@@ -22,7 +22,7 @@ from kafka_trial.invariants.table import table
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.model.partitions import Partitions
+    from kafka_trial.model.partition import Partitions
 
 
 def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -85,22 +85,22 @@ def commit_regression(partitions: Partitions) -> Findings:
     Remedy: Commit from one thread and never retry an older position; on revocation wait for commits under way.
     """
     falls, commits = partitions.falls, partitions.commits
-    fell, back = commits.take(falls["first"]), falls["back"]
+    fell, back = commits.take(falls.first), falls.back
     recovered = back >= 0
-    lasted_ns = picked(commits["commit_wall_ns"], back, NONE) - fell["commit_wall_ns"]
+    lasted_ns = picked(commits.commit_wall_ns, back, NONE) - fell.commit_wall_ns
     rows = table(
-        slice=falls["slice"],
-        order=fell["log_offset"],
-        log_offset=fell["log_offset"],
-        **{"from": fell["peak"], "to": fell["committed_offset"]},
+        slice=falls.slice,
+        order=fell.log_offset,
+        log_offset=fell.log_offset,
+        **{"from": fell.peak, "to": fell.committed_offset},
         lasted_ms=np.where(recovered, lasted_ns // 1_000_000, NONE),
         recovered=recovered,
-        own=fell["own"],
-        by_operator=fell["by_operator"],
-        by_stranger=fell["by_stranger"],
-        restart_inside=falls["restart_inside"],
+        own=fell.own,
+        by_operator=fell.by_operator,
+        by_stranger=fell.by_stranger,
+        restart_inside=falls.restart_inside,
     )
-    return Findings(rows, [proof(commits, at=row) for row in (fell["peak_row"], falls["first"], back)])
+    return Findings(rows, [proof(commits, at=row) for row in (fell.peak_row, falls.first, back)])
 
 
 @invariant(
@@ -132,21 +132,21 @@ def zombie_commit(partitions: Partitions) -> Findings:
     Remedy: Commit only partitions that are assigned right now; forget the positions of a partition when it is revoked
     or lost. Cooperative or KIP-848 rebalancing makes it rarer; a check of ownership before each commit prevents it.
     """
-    commits = partitions.commits.take(partitions.commits["committer"] >= 0)
-    zombie = commits.take(commits["owned"] == 0)
-    unknown = zombie["passes_unhandled"] & partitions.trial_context.settings.silent
-    nobody_knows, zombie = zombie["slice"][unknown], zombie.take(~unknown)
+    commits = partitions.commits.take(partitions.commits.committer >= 0)
+    zombie = commits.take(commits.owned == 0)
+    unknown = zombie.passes_unhandled & partitions.trial_context.settings.silent
+    nobody_knows, zombie = zombie.slice[unknown], zombie.take(~unknown)
     rows = table(
-        slice=zombie["slice"],
-        order=zombie["log_offset"],
-        log_offset=zombie["log_offset"],
-        committed_offset=zombie["committed_offset"],
-        member=zombie["member_name"],
-        fell=zombie["committed_offset"] < zombie["peak"],
-        skipped_record=zombie["passes_unhandled"],
+        slice=zombie.slice,
+        order=zombie.log_offset,
+        log_offset=zombie.log_offset,
+        committed_offset=zombie.committed_offset,
+        member=zombie.member_name,
+        fell=zombie.committed_offset < zombie.peak,
+        skipped_record=zombie.passes_unhandled,
     )
-    nobodys = commits.take((commits["owned"] < 0) & commits["ever_owned"])
-    undecided = [(Undecided.OWNER_UNKNOWN, nobodys["slice"]), (Undecided.SKIP_UNKNOWN, nobody_knows)]
+    nobodys = commits.take((commits.owned < 0) & commits.ever_owned)
+    undecided = [(Undecided.OWNER_UNKNOWN, nobodys.slice), (Undecided.SKIP_UNKNOWN, nobody_knows)]
     return Findings(rows, [proof(zombie, "owner_"), proof(zombie), proof(zombie, "request_")], undecided)
 
 
@@ -174,16 +174,16 @@ def commit_past_end(partitions: Partitions) -> Findings:
     Remedy: Commit the offset of the last record done plus one, and nothing computed from anything else.
     """
     commits = partitions.commits
-    past = commits.take((commits["end_seq"] >= 0) & (commits["committed_offset"] > commits["log_end"]))
+    past = commits.take((commits.end_seq >= 0) & (commits.committed_offset > commits.log_end))
     rows = table(
-        slice=past["slice"],
-        order=past["log_offset"],
-        log_offset=past["log_offset"],
-        committed_offset=past["committed_offset"],
-        log_end=past["log_end"],
-        by_operator=past["by_operator"],
-        by_stranger=past["by_stranger"],
-        cut_off=past["cut_off"],
+        slice=past.slice,
+        order=past.log_offset,
+        log_offset=past.log_offset,
+        committed_offset=past.committed_offset,
+        log_end=past.log_end,
+        by_operator=past.by_operator,
+        by_stranger=past.by_stranger,
+        cut_off=past.cut_off,
     )
-    unread = commits.take((commits["end_seq"] < 0) & (commits["committed_offset"] > commits["longest_end"]))
-    return Findings(rows, [proof(past), proof(past, "end_")], [(Undecided.NO_LATER_END, unread["slice"])])
+    unread = commits.take((commits.end_seq < 0) & (commits.committed_offset > commits.longest_end))
+    return Findings(rows, [proof(past), proof(past, "end_")], [(Undecided.NO_LATER_END, unread.slice)])

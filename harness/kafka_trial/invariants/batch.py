@@ -110,7 +110,11 @@ class Batch:
     @cached_property
     def without_harness_stalls(self) -> Self:
         """The same rows, as if the harness had read everything when it was said."""
-        return type(self)(self._as_read, replace(self.trial_context, harness_stalls=()), self.keys)
+        return self.under(replace(self.trial_context, harness_stalls=()))
+
+    def under(self, trial_context: TrialContext) -> Self:
+        """Returns the same rows in another trial context."""
+        return type(self)(self._as_read, trial_context, self.keys)
 
     def earliest(self, read_ns: Ints) -> Ints:
         """See `clocks.earliest`."""

@@ -25,7 +25,7 @@ from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.model.partitions import Partitions
+    from kafka_trial.model.partition import Partitions
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant

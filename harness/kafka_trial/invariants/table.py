@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,9 +19,16 @@ FILE = ("slice", "source")  # by which rows are of one partition in one file
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by name, all of one length."""
+    """Columns by name, all of one length. A class of its own says which a table has: their names are its attributes."""
 
     columns: Mapping[str, Array]
+
+    if not TYPE_CHECKING:  # else any name would be one
+
+        def __getattr__(self, name: str) -> Array:
+            if name in type(self).__annotations__:
+                return self.columns[name]
+            raise AttributeError(f"{type(self).__name__} has no column {name!r}")
 
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]

@@ -26,7 +26,8 @@ from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
-from kafka_trial.model.partitions import Partitions
+from kafka_trial.model.makers import MAKERS
+from kafka_trial.model.partition import Partitions
 
 # `what` is anomaly, count, undecided, crashed, ahead, summary, coverage, series or one of GATHERED; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])
@@ -56,7 +57,7 @@ def batch_of(rows: pa.Table, trial_context: TrialContext) -> Partitions:
     numbers = {name: rows[name].to_numpy() for name in NUMBERS}
     keys = rows["key"].combine_chunks().dictionary_encode()
     codes = pc.fill_null(keys.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return Partitions(Table(numbers | {"key": codes}), trial_context, keys.dictionary.to_pylist())
+    return Partitions(Table(numbers | {"key": codes}), trial_context, keys.dictionary.to_pylist(), MAKERS)
 
 
 def _found(batch: Partitions, only: str | None) -> Iterator[Row]:

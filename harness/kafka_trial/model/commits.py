@@ -1,4 +1,4 @@
-"""Commits as anomalies ask for them; what the columns mean stands in `partitions.py`."""
+"""How `Commits` and `Falls` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.truncations import truncated_away
+from kafka_trial.model.partition import Commits, Falls
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def commits(batch: Batch) -> Table:
-    """Returns the commits that took effect; see `Partitions.commits`."""
+@index
+def commits(batch: Batch) -> Commits:
+    """Returns the commits that took effect."""
     log = commits_in_effect(batch)
     outside = from_outside(log["committer"])
-    return log.having_when_asked(
+    return Commits(log.columns).having_when_asked(
         member_name=lambda: _names(batch, log["committer"]),
         own=lambda: _own(log),
         by_operator=lambda: outside["by_operator"],
@@ -57,8 +59,9 @@ def commits(batch: Batch) -> Table:
     )
 
 
-def falls(batch: Batch) -> Table:
-    """Returns the episodes below an earlier position; see `Partitions.falls`."""
+@index
+def falls(batch: Batch) -> Falls:
+    """Returns the episodes below an earlier position."""
     log = commits_in_effect(batch)
     low = log["committed_offset"] < log["peak"]
     run = np.cumsum(starts_of(log["stretch"], low)) if len(log) else low.astype(np.int64)
@@ -71,7 +74,7 @@ def falls(batch: Batch) -> Table:
         else first
     )
     same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
-    episodes = table(slice=log["slice"][first], first=first, back=np.where(same, after, -1))
+    episodes = Falls({"slice": log["slice"][first], "first": first, "back": np.where(same, after, -1)})
     return episodes.having_when_asked(restart_inside=lambda: _restarted_inside(batch, episodes))
 
 
@@ -81,7 +84,8 @@ def _names(batch: Batch, members: Ints) -> Array:
 
 def _own(log: Table) -> Array:
     owned = np.where(log["committer"] == OPERATOR, 0, log["owned"])
-    return np.array([None, False, True], dtype=object)[owned + 1]
+    own: Array = np.array([None, False, True], dtype=object)[owned + 1]
+    return own
 
 
 @index

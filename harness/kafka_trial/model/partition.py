@@ -1,0 +1,109 @@
+"""What became of some partitions: the tables that anomalies ask, and all that they ask.
+
+A table has a row for each thing that happened, or lasted. It is made when it is first asked for, and so is each of its
+columns, by the modules beside this one (`makers.py`). What witnesses saw, how far they are believed, and what a fault
+may explain is settled there.
+
+`slice` is the number of the partition among these. Instants (`…_ns`) are nanoseconds on the harness's monotonic clock.
+NONE, NEVER, and -1 for members and rows of other tables, say that there is none. `…_source` and `…_seq` name the event
+that proves something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.kernels import Array, Bools, Ints
+    from kafka_trial.invariants.trial_context import TrialContext
+
+
+class Commits(Table):
+    """The commits that took effect, in the order of the offsets log.
+
+    `peak`, `peak_row`: the greatest position that stood before it since the last tombstone, and the row of that commit.
+    `committer`: the member whose it is; less than 0: nobody's, or nobody knows. `member_name`: its name.
+    `owned`: 1 where the committer had the partition at that place of the log, 0 where others had, -1 where nobody
+    knows. `own`: the same as True, False and None; an operator's is False. `ever_owned`: somebody had it at some time.
+    `owner_…`: the assignment that stood there. `request_…`: the request that asked for it.
+    `by_operator`: it came from outside of the members. `by_stranger`: True where nobody can tell whether it did, else
+    None.
+    `passes_unhandled`: between the peak and its position lies a record that was never handled.
+    `log_end`, `end_…`: the first log end that was read after it (NEVER: none). `longest_end`: the longest ever read.
+    `cut_off`: True where the log had been as long as it says, and was cut off later; else None.
+    """
+
+    slice: Ints
+    committed_offset: Ints
+    log_offset: Ints
+    effect_ns: Ints
+    commit_wall_ns: Ints
+    source: Ints
+    seq: Ints
+    peak: Ints
+    peak_row: Ints
+    committer: Ints
+    member_name: Array
+    owned: Ints
+    own: Array
+    ever_owned: Bools
+    owner_source: Ints
+    owner_seq: Ints
+    request_source: Ints
+    request_seq: Ints
+    by_operator: Bools
+    by_stranger: Array
+    passes_unhandled: Bools
+    log_end: Ints
+    end_source: Ints
+    end_seq: Ints
+    longest_end: Ints
+    cut_off: Array
+
+
+class Falls(Table):
+    """The episodes in which the committed offset stood below where it had been.
+
+    `first`: the commit that fell, `back`: the one that recovered, as rows of `Commits`. `restart_inside`: meanwhile an
+    ownership epoch opened, or a member started from a position below the peak.
+    """
+
+    slice: Ints
+    first: Ints
+    back: Ints
+    restart_inside: Bools
+
+
+T = TypeVar("T", bound=Table)
+Makers = Mapping[type[Table], Callable[[Any], Table]]
+
+
+class Partitions(Batch):
+    """Whole partitions of a trial: the rows that were read of them (`Batch`), and what became of them as tables."""
+
+    def __init__(self, rows: Table, trial_context: TrialContext, keys: Sequence[str], makers: Makers) -> None:
+        super().__init__(rows, trial_context, keys)
+        self._makers = makers
+
+    def under(self, trial_context: TrialContext) -> Self:
+        """See `Batch.under`."""
+        return type(self)(self._as_read, trial_context, self.keys, self._makers)
+
+    @property
+    def commits(self) -> Commits:
+        """See `Commits`."""
+        return self._table(Commits)
+
+    @property
+    def falls(self) -> Falls:
+        """See `Falls`."""
+        return self._table(Falls)
+
+    def _table(self, kind: type[T]) -> T:
+        made = self.derived(self._makers[kind])
+        assert isinstance(made, kind)
+        return made
