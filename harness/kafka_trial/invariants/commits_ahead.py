@@ -15,7 +15,6 @@ from kafka_trial.invariants.commits_log import (
     requested,
     requested_at,
 )
-from kafka_trial.invariants.delivery import uncertain_after_kill
 from kafka_trial.invariants.handlers import completions, first_done, first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -35,12 +34,14 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
     previous_in,
+    value_at,
 )
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.truncations import overwritten
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.commits import untold
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -234,7 +235,7 @@ def _rising(batch: Batch) -> Table:
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
     uncertain, read_late = (
-        never & uncertain_after_kill(batch, numbers),
+        never & untold(batch)[numbers],
         late & (late_ns != NEVER) & (handled_ns <= late_ns),
     )
     meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + READ_WITHIN_NS)
@@ -283,7 +284,7 @@ def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, I
     """
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
-    uncertain = (handled_ns == NEVER) & uncertain_after_kill(batch, covered_by)
+    uncertain = (handled_ns == NEVER) & value_at(untold(batch), covered_by, False)
     low = np.minimum(rising["peak"], rising["committed_offset"])
     above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["committed_offset"]))
     excused_ns = np.where(uncertain, NONE, handled_ns)

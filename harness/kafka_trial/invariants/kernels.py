@@ -281,6 +281,13 @@ def per_group(group: Array, values: Array, size: int, *, how: str, start: int) -
     return best
 
 
+def value_at(values: Array, index: Array, missing: Any) -> Array:
+    """Returns values[index], and `missing`, a value of their type, where the index is -1."""
+    if not len(values):
+        return np.full(len(index), missing, values.dtype)
+    return np.where(index >= 0, values[index], missing).astype(values.dtype)
+
+
 def picked(values: Array, index: Array, missing: int) -> Ints:
     """Returns values[index], and `missing` where the index is -1."""
     if not len(values):

@@ -15,7 +15,7 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, between, next_in, picked
+from kafka_trial.invariants.kernels import NEVER, NONE, Bools, Ints, between, next_in, picked
 from kafka_trial.invariants.request_logs import fetches
 from kafka_trial.invariants.wall_clock import done_ns
 
@@ -23,20 +23,20 @@ SILENT_POLLS: Final = 4
 SECOND_NS: Final = 1_000_000_000
 
 
-def told_of_all(batch: Batch, commits: Array) -> Bools:
-    """Returns whether the member of each commit (a row of `commits_in_effect`) kept so long a silence after it, until
-    it ended, that it had told of all that it had handled."""
+def told_of_all(batch: Batch) -> Bools:
+    """Returns whether the member of each commit (of `commits_in_effect`) kept so long a silence after it, until it
+    ended, that it had told of all that it had handled."""
     log, incarnations = commits_in_effect(batch), batch.incarnations
-    incarnation = picked(log["incarnation"], commits, -1)
+    incarnation = log["incarnation"]
     worked_ns, until_ns = (picked(incarnations[name], incarnation, NONE) for name in ("worked_ns", "exited_ns"))
-    since_ns = np.maximum(picked(log["effect_ns"], commits, NEVER), worked_ns)
+    since_ns = np.maximum(log["effect_ns"], worked_ns)
     poll_ns = _poll_ns(batch)
     told = picked(incarnations["completes"], incarnation, 0) == 1
     told &= (picked(incarnations["in_hand"], incarnation, 1) <= 0) & (until_ns != NONE)
     told &= (since_ns < until_ns) & (until_ns - np.minimum(since_ns, until_ns) >= SILENT_POLLS * poll_ns)
     if not _prints_at_once(batch) or not told.any():
-        return np.zeros(len(commits), np.bool_)
-    asks = picked(log["slice"], commits, -1) * (len(incarnations) + 1) + incarnation
+        return np.zeros(len(log), np.bool_)
+    asks = log["slice"] * (len(incarnations) + 1) + incarnation
     return (
         told & _fetched_on(batch, asks, since_ns, until_ns, poll_ns) & _beat_on(batch, incarnation, since_ns, until_ns)
     )

@@ -28,7 +28,6 @@ from kafka_trial.invariants.commits_log import (
     from_outside,
 )
 from kafka_trial.invariants.contradicted_lines import is_refuted
-from kafka_trial.invariants.delivery import sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -41,11 +40,13 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
     starts_of,
+    value_at,
 )
 from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.commits import untold
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -137,8 +138,8 @@ def overtaken(batch: Batch) -> Findings:
     past = expired["offset"] < final_committed_offsets(batch)[expired["slice"]]
     unread = ~_read(batch, expired, past)
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
-    uncertain = uncertain_after_kill(batch, covered_by)
-    near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
+    uncertain = value_at(untold(batch), covered_by, False)
+    near = ~past & bool(batch.incarnations["killed"].any()) & (not batch.trial_context.has_sink)
     committer = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN)
     covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER)
     away, maybe_away = expired_while_away(batch, expired, covered_ns)

@@ -431,6 +431,11 @@ class TrialContext:
         """Whether no member said of any record that it had it: then a sink alone can tell what was done."""
         return not any(incarnation.works for incarnation in self.incarnations)
 
+    @property
+    def has_sink(self) -> bool:
+        """Whether a sink saw what was done."""
+        return self.sink_seen or self.settings.sink not in (None, "none")
+
     def is_intermediate(self, slice_: int) -> bool:
         """Whether a slice is of a topic that the group hands records on through."""
         return any(one.topic == self.slices[slice_][0] for one in self.through)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, from_outside, requests_of
+from kafka_trial.invariants.commits_log import (
+    AMBIGUOUS,
+    OPERATOR,
+    UNKNOWN,
+    commits_in_effect,
+    from_outside,
+    requests_of,
+)
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -18,16 +25,19 @@ from kafka_trial.invariants.kernels import (
     at_or_after,
     at_or_before,
     between,
+    covering,
     in_ranges,
     per_group,
     picked,
     starts_of,
 )
+from kafka_trial.invariants.long_silences import told_of_all
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.truncations import truncated_away
 from kafka_trial.model.partition import Commits, Falls
 
@@ -50,6 +60,7 @@ def commits(batch: Batch) -> Commits:
         owner_seq=lambda: picked(logged_assignments(batch)["seq"], _owners(batch), -1),
         request_source=lambda: _requests(batch)["source"],
         request_seq=lambda: _requests(batch)["seq"],
+        untold=lambda: untold(batch),
         passes_unhandled=lambda: _passes_unhandled(batch),
         log_end=lambda: picked(_log_ends(batch)["position"], _ends_after(batch), NEVER),
         end_source=lambda: picked(_log_ends(batch)["source"], _ends_after(batch), -1),
@@ -146,3 +157,36 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     below = which[answers["committed_offset"][rows] < peak[which]]
     return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))
+
+
+@index
+def untold(batch: Batch) -> Bools:
+    """Returns the column of that name."""
+    log, incarnations = commits_in_effect(batch), batch.incarnations
+    if batch.trial_context.has_sink:
+        return np.zeros(len(log), np.bool_)
+    effect_ns, incarnation = log["effect_ns"], log["incarnation"]
+    known = (
+        (incarnation >= 0)
+        & (picked(incarnations["killed"], incarnation, 0) == 1)
+        & (effect_ns > picked(incarnations["worked_ns"], incarnation, NEVER) - _unflushed_ns(batch))
+    )
+    nobody = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
+    uncertain: Bools = (known & ~told_of_all(batch)) | (nobody & _some_killed(batch, effect_ns))
+    return uncertain
+
+
+def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
+    """Returns whether a member that was killed lived at each time, or just before, and was not heard of again."""
+    killed = batch.incarnations.take(batch.incarnations["killed"])
+    worked_ns = np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1 - _unflushed_ns(batch))
+    heard = np.maximum(killed["started_ns"], worked_ns)
+    ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + TOLERANCE_NS)
+    lived = heard < ended
+    one = np.zeros(len(killed), np.int64)
+    return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0
+
+
+def _unflushed_ns(batch: Batch) -> int:
+    """Returns how long before its last line was read a member may have begun to say what was never heard."""
+    return TOLERANCE_NS if batch.trial_context.settings.stdout == "buffered" else 0

@@ -32,6 +32,8 @@ class Commits(Table):
     `owner_…`: the assignment that stood there. `request_…`: the request that asked for it.
     `by_operator`: it came from outside of the members. `by_stranger`: True where nobody can tell whether it did, else
     None.
+    `untold`: it was made, or may have been, by a member that was killed before it could say what it had handled; never
+    where a sink saw what was done.
     `passes_unhandled`: between the peak and its position lies a record that was never handled.
     `log_end`, `end_…`: the first log end that was read after it (NEVER: none). `longest_end`: the longest ever read.
     `cut_off`: True where the log had been as long as it says, and was cut off later; else None.
@@ -57,6 +59,7 @@ class Commits(Table):
     request_seq: Ints
     by_operator: Bools
     by_stranger: Array
+    untold: Bools
     passes_unhandled: Bools
     log_end: Ints
     end_source: Ints
@@ -76,6 +79,44 @@ class Falls(Table):
     first: Ints
     back: Ints
     restart_inside: Bools
+
+
+class Unhandled(Table):
+    """The readable records that nobody had handled by the snapshot.
+
+    `handled_ns`: when one was handled after that; NEVER where it was not. `overwritten`: the log was cut off, and
+    another record written in its place. `committed`: it lies behind the last committed position; `commit`: the first
+    commit that covered it, a row of `Commits`. `in_flight_at_crash`: who made that commit crashed before it could
+    handle it, or never knew that the commit stood.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    handled_ns: Ints
+    overwritten: Bools
+    committed: Bools
+    commit: Ints
+    in_flight_at_crash: Bools
+
+
+class Redeliveries(Table):
+    """What was delivered before, and again: by another ownership epoch, or by one that had done it or a later one; and
+    with a sink each further effect, beyond the handlings that lines report. What was tried again is none.
+
+    `floor`: the position that its ownership epoch had to start from. `below_floor`: it lies below that, and nothing
+    excuses it. `opened_…`: what proves that the ownership epoch began.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    floor: Ints
+    below_floor: Bools
+    opened_source: Ints
+    opened_seq: Ints
 
 
 T = TypeVar("T", bound=Table)
@@ -102,6 +143,16 @@ class Partitions(Batch):
     def falls(self) -> Falls:
         """See `Falls`."""
         return self._table(Falls)
+
+    @property
+    def unhandled(self) -> Unhandled:
+        """See `Unhandled`."""
+        return self._table(Unhandled)
+
+    @property
+    def redeliveries(self) -> Redeliveries:
+        """See `Redeliveries`."""
+        return self._table(Redeliveries)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

@@ -12,7 +12,7 @@ from lab.mutation.campaign import try_all, write_page
 def main(arguments: Sequence[str] | None = None) -> int:
     """Tries mutants until all are tried or time is up, writes the page; 1 where a listed equivalent was killed."""
     parser = argparse.ArgumentParser(
-        prog="python -m lab.mutation", description="Plants bugs in invariants/; do the tests notice?"
+        prog="python -m lab.mutation", description="Plants bugs in the checker; do the tests notice?"
     )
     parser.add_argument("--minutes", type=float, help="begin no further mutant after this long")
     parser.add_argument("--only", action="append", metavar="MODULE", help="only mutants of these modules")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.row_files import append_row
-from lab.mutation.killers import TESTS, Judges, test_files
+from lab.mutation.killers import PACKAGES, TESTS, Judges, named, test_files
 from lab.mutation.operators import Mutant, digest_of, function_digests, mutants, planted
 from lab.mutation.rows import (
     BROKEN,
@@ -36,7 +36,7 @@ from lab.mutation.rows import (
 )
 from lab.repository import git_revision
 
-SOURCES = CHECKOUT / "harness" / "kafka_trial" / "invariants"
+SOURCES = CHECKOUT / "harness" / "kafka_trial"
 ROWS, PAGE = CHECKOUT / "reports" / "mutation.jsonl", CHECKOUT / "reports" / "mutation.md"
 LAB = Path(__file__).parent.parent
 EQUIVALENTS = LAB / "mutation" / "equivalents.toml"
@@ -89,8 +89,9 @@ def write_page() -> int:
 
 
 def read_modules() -> dict[str, Module]:
-    """Returns the modules of `invariants/` by name."""
-    texts = {path.stem: path.read_text() for path in sorted(SOURCES.glob("*.py"))}
+    """Returns the modules that are mutated, by name."""
+    files = [path for package in PACKAGES for path in sorted((SOURCES / package).glob("*.py"))]
+    texts = {named(path.parent.name, path.stem): path.read_text() for path in files}
     return {name: Module(name, text, function_digests(text), mutants(name, text)) for name, text in texts.items()}
 
 
@@ -137,7 +138,7 @@ def _order(module: Module) -> list[Path]:
     def weight(file: Path) -> tuple[bool, int]:
         text = file.read_text()
         known = kills[str(file.relative_to(CHECKOUT))] + sum(text.count(f'"{name}"') for name in names)
-        return file.stem != f"test_{module.name}", -known
+        return file.stem != f"test_{module.name.rpartition('.')[2]}", -known
 
     return sorted(test_files(), key=weight)
 

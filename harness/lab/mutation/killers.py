@@ -37,7 +37,8 @@ from kafka_trial.registry import CHECKOUT
 from lab.mutation.operators import MODULE
 
 TESTS = CHECKOUT / "tests"
-PACKAGE = "kafka_trial.invariants"
+PRODUCT = "kafka_trial"
+PACKAGES = ("invariants", "model", "anomalies")  # what is mutated; modules of the first are called by their own name
 LIBRARIES = ["numpy", "orjson", "pyarrow.compute", "pyarrow.json", "pyarrow.parquet", "pytest", "hypothesis"]
 AGREEMENT = "tests/judge/test_two_judges_agree.py::test_both_judges_say_the_same"
 JUDGED_BY = ("invariants", "verdict")  # what an invariant finds, and what its rule makes of it
@@ -159,7 +160,7 @@ def _judge(
     """`calls`: where to write which file of tests calls which functions, and which modules reading histories calls.
     `kept`: take the rows of histories that were kept then."""
     if module:
-        sys.meta_path.insert(0, _Planter(f"{PACKAGE}.{module}", source))
+        sys.meta_path.insert(0, _Planter(_dotted(module), source))
     listener = _Listener() if calls else None
     if listener or kept:
         _keep_rows(sayings.parent / "rows", listener)
@@ -227,7 +228,7 @@ class _Witness:
 
 
 class _Listener:
-    """Notes which functions of invariants/ are called while the tests of each file run, their fixtures as well; and the
+    """Notes which functions of them are called while the tests of each file run, their fixtures as well; and the
     modules that reading a history calls."""
 
     def __init__(self) -> None:
@@ -253,11 +254,20 @@ class _Listener:
 
     def _called(self, frame: FrameType, event: str, argument: object) -> None:
         module = frame.f_globals.get("__name__", "")
-        if module.startswith(f"{PACKAGE}."):
-            module = module.removeprefix(f"{PACKAGE}.")
+        if module.startswith(tuple(f"{PRODUCT}.{package}." for package in PACKAGES)):
+            module = named(*module.split(".")[1:])
             self.callers[module, frame.f_code.co_qualname.split(".")[0]].add(self._file)
             if self._reads:
                 self.reading.add(module)
+
+
+def named(package: str, module: str) -> str:
+    """Returns what a module is called here."""
+    return module if package == PACKAGES[0] else f"{package}.{module}"
+
+
+def _dotted(module: str) -> str:
+    return f"{PRODUCT}.{module if '.' in module else f'{PACKAGES[0]}.{module}'}"
 
 
 def _disagreed(sayings: Path) -> Outcome | None:

@@ -1,0 +1,184 @@
+"""Delivery: was every record handled, and which were delivered again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_trial.claim import Claim
+from kafka_trial.invariants.claim_rule import (
+    VIOLATION,
+    Attributes,
+    Rule,
+    Weight,
+    in_the_range,
+    not_an_operators,
+    on_the_partition,
+    under,
+)
+from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.kernels import NEVER, NONE, picked, value_at
+from kafka_trial.invariants.table import table
+from kafka_trial.invariants.undecided import Undecided
+
+if TYPE_CHECKING:
+    from kafka_trial.model.partition import Partitions, Redeliveries
+
+
+def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    weight, why = not_an_operators(claim, attributes)
+    if weight != "violation":
+        return weight, why
+    if claim.delivery == "at-most-once" and attributes.get("in_flight_at_crash"):
+        return "tolerated", "in flight at a crash: at-most-once allows it"
+    return VIOLATION
+
+
+@invariant(
+    "skipped",
+    family="delivery",
+    needs=("records", "handled", "offsets log"),
+    level="sink",
+    progress_in_kafka=True,
+    intermediate_too=True,
+    severity=10,
+    share_of=("records",),
+    rule=Rule(
+        under("at-least-once", "at-most-once", "exactly-once"),
+        _skipped,
+        core=("at-least-once", "at-most-once", "exactly-once"),
+        moot={"at-most-once": (Undecided.UNCERTAIN_AFTER_KILL,)},
+    ),
+    message="record {offset} of {place} was committed past and never processed",
+    deciding=(
+        "by_operator",
+        "by_stranger",
+        "in_flight_at_crash",
+    ),
+    follows={"commit-ahead": in_the_range},
+)
+def skipped(partitions: Partitions) -> Findings:
+    """A record was committed past, and never handled: it is lost.
+
+    "At least once: messages are never lost" (Kafka, Message Delivery Semantics): a position may be committed only after
+    the records before it were processed. Legal under at-most-once for what was in flight at a crash, where an operator
+    moved the position, and where the cluster cut the log off and wrote another record there. A member killed with -9
+    never reports its last act: without a sink, what it committed after its last line is undecided; but not where it
+    lived on for four poll intervals without a word, and fetched and beat all the while.
+
+    Smallest history: records 0 and 1, `processed` 1, committed 2.
+
+    Usual cause: The position was committed before the work: auto-commit of records that were only handed out, a commit
+    of the batch before it is done, or a failed record that was logged and passed over.
+
+    Remedy: Commit after the work and only what was done; switch off enable.auto.offset.store or enable.auto.commit;
+    give a failed record somewhere to go (a retry, a dead-letter topic) before the position passes it.
+    """
+    commits, unhandled = partitions.commits, partitions.unhandled
+    lost = unhandled.take(unhandled.committed & (unhandled.handled_ns == NEVER) & ~unhandled.overwritten)
+    uncertain = value_at(commits.untold, lost.commit, False)
+    undecided, lost = lost.slice[uncertain], lost.take(~uncertain)
+    rows = table(
+        slice=lost.slice,
+        order=lost.offset,
+        offset=lost.offset,
+        committed_offset=picked(commits.committed_offset, lost.commit, NONE),
+        by_operator=value_at(commits.by_operator, lost.commit, False),
+        by_stranger=value_at(commits.by_stranger, lost.commit, None),
+        in_flight_at_crash=lost.in_flight_at_crash,
+    )
+    proofs = [proof(lost), proof(commits, at=lost.commit)]
+    return Findings(rows, proofs, [(Undecided.UNCERTAIN_AFTER_KILL, undecided)])
+
+
+@invariant(
+    "unseen",
+    family="delivery",
+    needs=("records", "handled", "snapshot"),
+    level="sink",
+    of_the_end=True,
+    intermediate_too=True,
+    severity=30,
+    share_of=("records",),
+    rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),
+    message="record {offset} of {place} was never processed, although the drain was over",
+    follows={"stuck-partition": on_the_partition, "head-of-line-blocking": on_the_partition},
+)
+def unseen(partitions: Partitions) -> Findings:
+    """A record was not committed past, and not handled by the end of the drain.
+
+    "Every record is delivered to one consumer in each subscribing group" (Kafka, Introduction). Legal only as long as
+    the drain goes on, which is why it is judged at the snapshot, and undecided where the drain was shorter than B.
+
+    Smallest history: records 0 and 1, `processed` 0, committed 1, phase drain; thirteen seconds later phase snapshot.
+
+    Usual cause: The partition was assigned and not read to its end: it stayed paused, was starved, or its handler hung.
+
+    Remedy: Look at stuck-partition; resume what was paused after every rebalance; bound the handler's time.
+    """
+    late = partitions.unhandled.take(~partitions.unhandled.committed)
+    return Findings(table(slice=late.slice, order=late.offset, offset=late.offset), [proof(late)])
+
+
+@invariant(
+    "redelivered",
+    family="delivery",
+    needs=("ownership epochs", "work"),
+    level="sink",
+    severity=300,
+    share_of=("deliveries", "completions", "effects"),
+    rule=Rule(under("at-most-once"), core=("at-most-once",)),
+    message="record {offset} of {place} was delivered again",
+)
+def redelivered(partitions: Partitions) -> Findings:
+    """A record was delivered again, at or above the floor of its ownership epoch: legal, unless at-most-once is
+    claimed.
+
+    "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). It counts in
+    another ownership epoch, and inside one where the record or a later one had been completed (else it was `retried`).
+    A record that was completed twice was delivered again, whatever the member printed of its deliveries.
+
+    With a sink, each further effect of a record counts too, beyond the handlings that lines report.
+
+    Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
+
+    Usual cause: A record was handed out again after a rebalance or restart: normal for at-least-once.
+
+    Remedy: For at-most-once commit before the work, and wait for the answer; else claim at-least-once.
+    """
+    again = partitions.redeliveries
+    return _redeliveries(again.take(~again.below_floor))
+
+
+@invariant(
+    "illegal-redelivery",
+    family="delivery",
+    needs=("ownership epochs", "work", "offsets log", "requests"),
+    level="sink",
+    progress_in_kafka=True,
+    severity=290,
+    share_of=("deliveries", "completions", "effects"),
+    rule=Rule(under("at-least-once", "at-most-once"), core=("at-least-once",)),
+    message="record {offset} of {place} was delivered again, below {floor}, where its ownership epoch began",
+)
+def illegal_redelivery(partitions: Partitions) -> Findings:
+    """A record was delivered again below the floor of its ownership epoch: the member did not start where it was told
+    to.
+
+    "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
+    durable although the member never saw the answer, so the broker decides the floor. With a sink, a further effect
+    counts too, if its member first fetched below the floor after it was assigned, or never had the partition before.
+
+    Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
+
+    Usual cause: A member did not start at the committed position: a seek to the beginning, a stale position kept from
+    before the rebalance, or auto.offset.reset where there was a commit.
+
+    Remedy: On assignment start from the committed position, and drop what you remember of a partition when it goes.
+    """
+    again = partitions.redeliveries
+    return _redeliveries(again.take(again.below_floor))
+
+
+def _redeliveries(again: Redeliveries) -> Findings:
+    rows = table(slice=again.slice, order=again.offset, offset=again.offset, floor=again.floor)
+    return Findings(rows, [proof(again), proof(again, "opened_")])

@@ -1,0 +1,60 @@
+"""How `Redeliveries` is made; what its columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.kernels import NEVER, NONE, first_of, joined, ordered, per_group, picked
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.sink_effects import done_again
+from kafka_trial.invariants.start_positions import floors
+from kafka_trial.invariants.table import Table, stacked
+from kafka_trial.invariants.truncations import truncated_below
+from kafka_trial.model.partition import Redeliveries
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.invariants.kernels import Array
+
+
+@index
+def redeliveries(batch: Batch) -> Redeliveries:
+    """Returns what was delivered before, and again."""
+    starts, floor = _begun_again(batch)
+    below = (starts["offset"] < floor) & starts["elsewhere"] & ~truncated_below(batch, starts, floor)
+    effects, effects_floor, effects_below = done_again(batch)
+    told = starts.having(floor=floor, below_floor=below)
+    seen = effects.having(floor=effects_floor, below_floor=effects_below)
+    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor")
+    again, held = stacked(told.only(*names), seen.only(*names)), ownership_epochs(batch)
+    return Redeliveries(again.columns).having_when_asked(
+        opened_source=lambda: picked(held["proof_source"], again["ownership_epoch"], -1),
+        opened_seq=lambda: picked(held["proof_seq"], again["ownership_epoch"], -1),
+    )
+
+
+def _begun_again(batch: Batch) -> tuple[Table, Array]:
+    """Returns when records were begun again that another ownership epoch had too, or the same one, but for the first
+    time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it. What is tried again is
+    none of them.
+    """
+    deliveries = handler_starts(batch)
+    record = joined(deliveries["slice"], deliveries["offset"])
+    order = ordered(record, deliveries["time_ns"])
+    deliveries, record = deliveries.take(order), record[order]
+    number = np.cumsum(np.diff(record, prepend=-1) != 0) - 1
+    size = int(number.max(initial=-1)) + 1
+    held = deliveries["ownership_epoch"] >= 0
+    low, high = (
+        per_group(number[held], deliveries["ownership_epoch"][held], size, how=how, start=start)
+        for how, start in (("min", NEVER), ("max", NONE))
+    )
+    first = np.zeros(len(deliveries), np.bool_)
+    first[first_of(record)] = True
+    elsewhere = low[number] != high[number]
+    again = held & ~first & (elsewhere | deliveries["repeated"]) & ~deliveries["retry"]
+    return deliveries.having(elsewhere=elsewhere).take(again), floors(batch)[deliveries["ownership_epoch"][again]]

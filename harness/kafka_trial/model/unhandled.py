@@ -1,0 +1,33 @@
+"""How `Unhandled` is made; what its columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.commits_log import final_committed_offsets, first_covering
+from kafka_trial.invariants.handlers import first_handled_of_records
+from kafka_trial.invariants.kernels import NEVER
+from kafka_trial.invariants.skips import in_flight
+from kafka_trial.invariants.truncations import overwritten
+from kafka_trial.model.partition import Unhandled
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@index
+def unhandled(batch: Batch) -> Unhandled:
+    """Returns the records that nobody had handled by the snapshot."""
+    snapshot_ns = batch.trial_context.snapshot_ns
+    handled_ns = first_handled_of_records(batch).time_ns
+    late = handled_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns)
+    records = batch.records.take(late)
+    commit = first_covering(batch, records["slice"], records["offset"])
+    return Unhandled(records.columns).having_when_asked(
+        handled_ns=lambda: handled_ns[late],
+        overwritten=lambda: overwritten(batch)[late],
+        committed=lambda: records["offset"] < final_committed_offsets(batch)[records["slice"]],
+        commit=lambda: commit,
+        in_flight_at_crash=lambda: in_flight(batch, records, commit),
+    )
