@@ -41,8 +41,8 @@ from histories import (
     stood_still,
     with_settings,
 )
+from kafka_trial.anomalies import ordering
 from kafka_trial.history.event import Event, from_line, to_line
-from kafka_trial.invariants import ordering
 from kafka_trial.invariants.invariant import EXAMPLES_MAX, Invariant, find_invariant, list_invariants
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge import findings

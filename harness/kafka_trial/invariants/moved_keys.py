@@ -30,11 +30,11 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.ordering import first_completions
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.sink_effects import effects_in_order
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.zombie_excuses import in_untold_loss
+from kafka_trial.model.order import first_completions
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group

@@ -5,11 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_trial.model.commits import commits, falls
-from kafka_trial.model.partition import Commits, Falls, Redeliveries, Unhandled
+from kafka_trial.model.order import handled_late, side_by_side, steps_back
+from kafka_trial.model.partition import (
+    Commits,
+    Falls,
+    HandledLate,
+    PassedOver,
+    Redeliveries,
+    SideBySide,
+    StepsBack,
+    Unhandled,
+)
+from kafka_trial.model.passed_over import passed_over
 from kafka_trial.model.redeliveries import redeliveries
 from kafka_trial.model.unhandled import unhandled
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Makers
 
-MAKERS: Final[Makers] = {Commits: commits, Falls: falls, Redeliveries: redeliveries, Unhandled: unhandled}
+MAKERS: Final[Makers] = {
+    Commits: commits,
+    Falls: falls,
+    HandledLate: handled_late,
+    PassedOver: passed_over,
+    Redeliveries: redeliveries,
+    SideBySide: side_by_side,
+    StepsBack: steps_back,
+    Unhandled: unhandled,
+}

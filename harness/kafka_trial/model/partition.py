@@ -119,6 +119,87 @@ class Redeliveries(Table):
     opened_seq: Ints
 
 
+class StepsBack(Table):
+    """Deliveries, inside one ownership epoch, of a record that had been delivered there, or of one before it.
+
+    What was tried again is none, nor what follows from a log that was cut off. `previous_…`: the delivery of the
+    highest offset before it. `unattributed`: the lines may belong to several clients of one process.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    previous_offset: Ints
+    previous_source: Ints
+    previous_seq: Ints
+    unattributed: Bools
+
+
+class PassedOver(Table):
+    """Readable records that the deliveries of an ownership epoch jumped over, and that it never took after all.
+
+    `previous_…`, `next_…`: the deliveries before and after the gap; `record_…`: the record. `in_last_act`: the jump is
+    among the last words of a member that was killed; `expired`: the log start overtook the position; `unattributed`:
+    neither, and the lines may belong to several clients of one process.
+    """
+
+    slice: Ints
+    offset: Ints
+    previous_offset: Ints
+    previous_source: Ints
+    previous_seq: Ints
+    next_offset: Ints
+    next_source: Ints
+    next_seq: Ints
+    record_source: Ints
+    record_seq: Ints
+    in_last_act: Bools
+    expired: Bools
+    unattributed: Bools
+
+
+class HandledLate(Table):
+    """Completions, and first effects, of a record after those of a later one.
+
+    By lines: each completion inside its ownership epoch, the first ones across them. `later_…`: the later record's, of
+    the same key where there is one (`same_key`; `key`: its name). `unattributed`: the lines may belong to several
+    clients of one process.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    later_offset: Ints
+    later_source: Ints
+    later_seq: Ints
+    same_key: Bools
+    key: Array
+    unattributed: Bools
+
+
+class SideBySide(Table):
+    """Handlers that began while another one of their partition was at work, which took another batch.
+
+    From `source`, `start_seq` to `end_seq`; the other one's (of the same key where there is one: `same_key`) from
+    `other_source`, `other_start` to `other_end`. `unattributed`: the lines may belong to several clients of one
+    process.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    start_seq: Ints
+    end_seq: Ints
+    other_offset: Ints
+    other_source: Ints
+    other_start: Ints
+    other_end: Ints
+    same_key: Bools
+    unattributed: Bools
+
+
 T = TypeVar("T", bound=Table)
 Makers = Mapping[type[Table], Callable[[Any], Table]]
 
@@ -153,6 +234,26 @@ class Partitions(Batch):
     def redeliveries(self) -> Redeliveries:
         """See `Redeliveries`."""
         return self._table(Redeliveries)
+
+    @property
+    def steps_back(self) -> StepsBack:
+        """See `StepsBack`."""
+        return self._table(StepsBack)
+
+    @property
+    def passed_over(self) -> PassedOver:
+        """See `PassedOver`."""
+        return self._table(PassedOver)
+
+    @property
+    def handled_late(self) -> HandledLate:
+        """See `HandledLate`."""
+        return self._table(HandledLate)
+
+    @property
+    def side_by_side(self) -> SideBySide:
+        """See `SideBySide`."""
+        return self._table(SideBySide)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

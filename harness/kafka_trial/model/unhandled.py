@@ -8,8 +8,8 @@ from kafka_trial.invariants.batch import index
 from kafka_trial.invariants.commits_log import final_committed_offsets, first_covering
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.kernels import NEVER
-from kafka_trial.invariants.skips import in_flight
 from kafka_trial.invariants.truncations import overwritten
+from kafka_trial.model.in_flight import in_flight
 from kafka_trial.model.partition import Unhandled
 
 if TYPE_CHECKING:

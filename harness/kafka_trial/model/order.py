@@ -1,23 +1,15 @@
-"""Ordering: were records of a partition, and of a key, delivered and handled in their order."""
+"""How `StepsBack`, `HandledLate` and `SideBySide` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.claim_rule import (
-    Rule,
-    of_other_keys,
-    order_claimed,
-    partition_order_claimed,
-    sharing_an_event,
-)
+from kafka_trial.invariants.batch import index
 from kafka_trial.invariants.client_attribution import unattributed
 from kafka_trial.invariants.handler_retries import handler_starts, latest_replay
 from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -35,121 +27,48 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.sink_effects import late_effects
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import Table, stacked
 from kafka_trial.invariants.truncations import truncated_below
-from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.zombie_excuses import excused
+from kafka_trial.model.partition import HandledLate, SideBySide, StepsBack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_trial.invariants.batch import Batch
 
 
-@invariant(
-    "nonmonotonic-poll",
-    family="ordering",
-    needs=("own word", "ownership epochs"),
-    level="events",
-    severity=270,
-    share_of=("deliveries",),
-    rule=Rule(partition_order_claimed),
-    message="{place} stepped back from record {previous_offset} to {offset} inside one ownership epoch",
-)
-def nonmonotonic_poll(batch: Batch) -> Findings:
-    """Inside one ownership epoch a delivery stepped back to a record, or to one before it, that was delivered already.
-
-    "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal if nothing from that
-    record on had been completed (a retry: see `retried`), if the consumer claims order per key or none, and if progress
-    is in transactions and the member reported that one failed: its work is undone and starts again. Undecided if the
-    lines may belong to several clients of one process.
-
-    Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
-
-    Usual cause: The consumer sought back over records that it had already done.
-
-    Remedy: Seek back only to the record that failed, before anything behind it is done.
-    """
+@index
+def steps_back(batch: Batch) -> StepsBack:
+    """Returns deliveries of a record, or of one before it, that had been delivered in their ownership epoch."""
     given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
     highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
     furthest = picked(held["offset"], highest, NONE)
     back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
     back &= ~truncated_below(batch, held, furthest)
-    back, unsure = back & ~unattributed(batch, held), back & unattributed(batch, held)
     before, after = held.take(highest[back]), held.take(back)
-    rows = table(
-        slice=after["slice"],
-        order=after["offset"],
-        offset=after["offset"],
+    return StepsBack(after.columns).having(
         previous_offset=before["offset"],
+        previous_source=before["source"],
+        previous_seq=before["seq"],
+        unattributed=unattributed(batch, after),
     )
-    proofs = [(before["source"], before["seq"]), (after["source"], after["seq"])]
-    return Findings(rows, proofs, [(Undecided.UNATTRIBUTED, held["slice"][unsure])])
 
 
-@invariant(
-    "reordered-key",
-    family="ordering",
-    needs=("ownership epochs", "records", "work"),
-    level="sink",
-    severity=250,
-    rule=Rule(order_claimed, of_other_keys),
-    message="record {offset} of {place} was processed after the later record {later_offset}{of_key}",
-    deciding=("same_key",),
-    follows={"overlapping-handlers": sharing_an_event, "nonmonotonic-poll": sharing_an_event},
-)
-def reordered_key(batch: Batch) -> Findings:
-    """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
-
-    "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
-    Inside an ownership epoch every completion counts of records delivered there. Across ownership epochs, failed
-    transactions, and batches that were handed out again, only first completions count: a rewind to a legal floor is a
-    redelivery. Legal between a loss of the partition and the moment that the member learns of it. With a sink, first
-    effects count too, in the order of its file (of each partition of an output topic): one finding a record beyond
-    those of the lines. Undecided inside an ownership epoch whose lines may belong to several clients of one process.
-
-    Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
-
-    Usual cause: Records of one key were worked on in parallel or retried behind later ones.
-
-    Remedy: Send records of a key to the same worker, and hold a key back while one of its records is being retried.
-    """
-    lines, unsure = _once(_late_ones(batch, _late_by_lines), "source", "seq")
-    effects, _ = _once(_late_ones(batch, _late_by_effects), "offset")
-    late = _united(lines, effects)
-    rows = table(
-        slice=late["slice"],
-        order=late["offset"],
-        offset=late["offset"],
-        later_offset=late["later_offset"],
-        key=_names(batch, late),
-        same_key=late["same_key"],
-    )
-    proofs = [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])]
-    return Findings(rows, proofs, [(Undecided.UNATTRIBUTED, unsure)])
+@index
+def handled_late(batch: Batch) -> HandledLate:
+    """Returns what was handled after a later record: by lines once each, and by effects what these show beyond."""
+    lines = _once(_late_ones(batch, _late_by_lines), "source", "seq")
+    effects = _once(_late_ones(batch, _late_by_effects), "offset")
+    unsure = lines["unattributed"]
+    late = stacked(_united(lines.take(~unsure), effects), lines.take(unsure))
+    return HandledLate(late.columns).having_when_asked(key=lambda: _names(batch, late))
 
 
-@invariant(
-    "overlapping-handlers",
-    family="ordering",
-    needs=("handler starts", "own word", "ownership epochs"),
-    level="events",
-    severity=260,
-    rule=Rule(order_claimed, of_other_keys),
-    message="records {offset} and {other_offset} of {place} were in two handlers at once",
-    deciding=("same_key",),
-    follows={"work-after-revoke": sharing_an_event},
-)
-def overlapping_handlers(batch: Batch) -> Findings:
-    """Two records of a partition were in handlers at once (same_key: two of one key).
-
-    When two handlers run side by side, the order in the log is no longer the order of effects: "one consumer per
-    partition" (Kafka, Consumer Groups). Legal across keys if order is claimed per key, between a loss of the partition
-    and the moment that the member learns of it, and inside one batch if handlers take batches (`handler = "batch"`):
-    there completions give the order. Undecided in a file whose lines may belong to several clients.
-
-    Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
-
-    Usual cause: Two threads worked on one partition, or a member went on while the next owner had begun.
-
-    Remedy: Give each partition (or key) one worker, and wait for it before the partition is given back.
-    """
+@index
+def side_by_side(batch: Batch) -> SideBySide:
+    """Returns the handlers that began while another one of their partition was at work, each once."""
     handlers = finished_handlers(batch)
     keyed = handlers.take(handlers["key"] >= 0)
     inside = stacked(
@@ -158,29 +77,13 @@ def overlapping_handlers(batch: Batch) -> Findings:
     )
     across = _overlapping_across_files(batch)
     both = stacked(inside.having(unattributed=unattributed(batch, inside)), across)
-    later, unsure = _once(both, "source", "start_seq")
-    rows = table(
-        slice=later["slice"],
-        order=later["offset"],
-        offset=later["offset"],
-        other_offset=later["other_offset"],
-        same_key=later["same_key"],
-    )
-    proofs = [
-        ("other_source", "other_start"),
-        ("source", "start_seq"),
-        ("other_source", "other_end"),
-        ("source", "end_seq"),
-    ]
-    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(Undecided.UNATTRIBUTED, unsure)])
+    return SideBySide(_once(both, "source", "start_seq").columns)
 
 
-def _once(found: Table, *one: str) -> tuple[Table, Ints]:
-    """Returns each `one` of a slice once, of one key where it is so; and the slice of each whose member is not
-    known."""
+def _once(found: Table, *one: str) -> Table:
+    """Returns each `one` of a slice once: that whose member is known, and of one key, where it is so."""
     found = found.take(ordered(*(found[name] for name in ("slice", *one)), found["unattributed"], ~found["same_key"]))
-    found = found.take(first_of(*(found[name] for name in ("slice", *one))))
-    return found.take(~found["unattributed"]), found["slice"][found["unattributed"]]
+    return found.take(first_of(*(found[name] for name in ("slice", *one))))
 
 
 def _late_ones(batch: Batch, late: Callable[..., Table]) -> Table:
@@ -243,15 +146,6 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
     return _paired(first.take(before | overtaken), first.take(later))
 
 
-@index
-def first_completions(batch: Batch) -> Table:
-    """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
-    done = completions(batch)
-    done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
-    first = done.take(first_of(done["slice"], done["offset"]))
-    return first.take(~excused(batch, first["begun_in"], first["offset"], first["time_ns"]))
-
-
 def _paired(late: Table, later: Table) -> Table:
     return late.only("slice", "offset", "source", "seq").having(
         later_offset=later["offset"],
@@ -276,7 +170,7 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
     begins = starts_of(group, handlers["batch"])
     longest = longest[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))] if len(group) else longest
     inside = (longest >= 0) & (handlers["start_seq"] < picked(handlers["end_seq"], longest, NONE))
-    return _side_by_side(handlers.take(inside), handlers.take(longest[inside]), same_key=same_key)
+    return _pairs(handlers.take(inside), handlers.take(longest[inside]), same_key=same_key)
 
 
 def _overlapping_across_files(batch: Batch) -> Table:
@@ -293,7 +187,7 @@ def _overlapping_across_files(batch: Batch) -> Table:
         for mine in [rows["source"] == source]
     ]
     nobody = handlers.take(np.zeros(len(handlers), np.bool_))
-    return stacked(_side_by_side(nobody, nobody, same_key=False), *found)
+    return stacked(_pairs(nobody, nobody, same_key=False), *found)
 
 
 def _overlapping_of_file(mine: Table, others: Table, *, same_key: bool) -> Table:
@@ -308,10 +202,10 @@ def _overlapping_of_file(mine: Table, others: Table, *, same_key: bool) -> Table
     earlier = at_or_before(theirs, others["start_ns"], own, np.minimum(mine["start_ns"], mine["end_ns"] - 1))
     longest = picked(running_max(theirs, others["end_ns"]), earlier, -1)
     beside = (longest >= 0) & (picked(others["end_ns"], longest, NONE) > mine["start_ns"])
-    return _side_by_side(mine.take(beside), others.take(longest[beside]), same_key=same_key)
+    return _pairs(mine.take(beside), others.take(longest[beside]), same_key=same_key)
 
 
-def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:
+def _pairs(later: Table, earlier: Table, *, same_key: bool) -> Table:
     return later.only("slice", "source", "client", "offset", "start_seq", "end_seq").having(
         other_offset=earlier["offset"],
         other_source=earlier["source"],
@@ -320,3 +214,12 @@ def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:
         same_key=np.full(len(later), same_key),
         unattributed=np.zeros(len(later), np.bool_),
     )
+
+
+@index
+def first_completions(batch: Batch) -> Table:
+    """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
+    done = completions(batch)
+    done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
+    first = done.take(first_of(done["slice"], done["offset"]))
+    return first.take(~excused(batch, first["begun_in"], first["offset"], first["time_ns"]))

@@ -1,0 +1,112 @@
+"""In flight: which records that were lost at-most-once excuses.
+
+The excuse is that of one member, one attempt, one time. Either the member crashed soon after it had committed, before
+it could begin with the record, which one of its fetches can have brought to it by then. Or it cannot have known that
+the commit stood (`indeterminate_commits.py`): then it must not act on it, and nobody else will.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants import indeterminate_commits
+from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_before,
+    exactly,
+    joined,
+    next_in,
+    ordered,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.request_logs import LATE_NS_MAX, never_fetched
+from kafka_trial.invariants.start_positions import answers_with_starts
+from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+SECOND_NS = 1_000_000_000
+
+
+def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
+    if not len(commits_in_effect(batch)) or not len(lost):
+        return np.zeros(len(lost), np.bool_)
+    unknown = indeterminate_commits.unknown_to_member(batch)
+    crashed: Bools = picked(_crashed_soon(batch, unknown), commits, 0) == 1
+    never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
+    crashed = crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits)
+    excused: Bools = never_told | crashed
+    return excused
+
+
+def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
+    """Returns for each commit whether it was its incarnation's last on the partition, and that crashed soon after.
+
+    Soon is within the poll interval, or as long as a handler may take that declares it: no batch is in hand for
+    longer, unless the member had said that it began with a record, and never ended it. A commit that its member did not
+    know of counts with the one by which it tried again.
+    """
+    log, incarnations = commits_in_effect(batch), batch.incarnations
+    order = ordered(log["slice"], log["incarnation"])
+    following = next_in(joined(log["slice"], log["incarnation"])[order])
+    last, latest_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
+    is_last = following < 0
+    tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
+    last[order] = is_last | tried_again
+    latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
+    settings = batch.trial_context.settings
+    soon_ns = int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
+    crashed: Bools = picked(incarnations["crashed"], log["incarnation"], 0) == 1
+    at_work = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
+    soon = picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns
+    return last & crashed & (soon | at_work)
+
+
+def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the incarnation had left each record out: by its own word it had begun a later one and never
+    this one; or the broker had told it to start behind it."""
+    log, begun = commits_in_effect(batch), handler_starts(batch)
+    source = picked(batch.incarnations["source"], picked(log["incarnation"], commits, -1), -1)
+    file = joined(*(np.concatenate(pair) for pair in ((begun["slice"], lost["slice"]), (begun["source"], source))))
+    file = np.unique(file, return_inverse=True)[1]
+    mine, wanted = file[: len(begun)], file[len(begun) :]
+    highest = per_group(mine, begun["offset"], len(file), how="max", start=NONE)[wanted]
+    order = ordered(mine, begun["offset"])
+    itself = exactly(mine[order], begun["offset"][order], wanted, lost["offset"]) >= 0
+    left_out: Bools = ~itself & (highest > lost["offset"])
+    return left_out | _began_behind(batch, lost, commits)
+
+
+def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether no fetch of the committer's incarnation can have brought each record by the time of its crash, as
+    far as the request log can tell."""
+    incarnation = picked(commits_in_effect(batch)["incarnation"], commits, -1)
+    source, exited_ns = (picked(batch.incarnations[name], incarnation, -1) for name in ("source", "exited_ns"))
+    rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns)
+    # What it had asked for may be logged late; after its end it asked for nothing.
+    logged = rows.having(time_ns=exited_ns + LATE_NS_MAX)
+    return never_fetched(batch, rows) & never_fetched(batch, logged)
+
+
+def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the last position that the committer was answered, before its commit, lies behind each record."""
+    log, answers, size = commits_in_effect(batch), answers_with_starts(batch), len(batch.trial_context.members) + 1
+    told = at_or_before(
+        answers["slice"] * size + answers["member"] + 1,
+        answers["at_ns"],
+        lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
+        picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
+    )
+    behind: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
+    return behind

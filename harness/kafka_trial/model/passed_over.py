@@ -1,0 +1,128 @@
+"""How `PassedOver` is made; what its columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.client_attribution import unattributed
+from kafka_trial.invariants.handlers import first_handled_of_records
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_after,
+    between,
+    exactly,
+    in_ranges,
+    joined,
+    max_before,
+    ordered,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.model.partition import PassedOver
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@index
+def passed_over(batch: Batch) -> PassedOver:
+    """Returns one row for each record that an ownership epoch's deliveries jumped over and never came back to."""
+    held = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
+    highest = max_before(held["ownership_epoch"], held["offset"])
+    jump = (highest >= 0) & (held["offset"] > picked(held["offset"], highest, NEVER))
+    before, after = held.take(highest[jump]), held.take(jump)
+    records = batch.records
+    which, row = in_ranges(
+        *between(records["slice"], records["offset"], after["slice"], before["offset"], after["offset"])
+    )
+    over = records["offset"][row] > before["offset"][which]
+    which, row = which[over], row[over]
+    skipped = table(
+        slice=after["slice"][which],
+        offset=records["offset"][row],
+        source=after["source"][which],
+        client=after["client"][which],
+        ownership_epoch=after["ownership_epoch"][which],
+        previous_offset=before["offset"][which],
+        next_offset=after["offset"][which],
+        jumped_ns=after["time_ns"][which],
+        handled_ns=first_handled_of_records(batch).time_ns[row],
+        previous_source=before["source"][which],
+        previous_seq=before["seq"][which],
+        next_source=after["source"][which],
+        next_seq=after["seq"][which],
+        record_source=records["source"][row],
+        record_seq=records["seq"][row],
+    )
+    legal = _taken(batch, skipped) | _had_its_effect(batch, skipped) | _done_before(batch, skipped)
+    left = skipped.take(~legal & (skipped["offset"] >= _log_starts_max(batch, skipped)))
+    killed, expired = _in_last_act(batch, left), _overtaken(batch, left)
+    return PassedOver(left.columns).having(
+        in_last_act=killed, expired=expired, unattributed=unattributed(batch, left) & ~killed & ~expired
+    )
+
+
+def _taken(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether the same ownership epoch was delivered each record after all, or says that it handled it."""
+    own = member_lines(batch).take(
+        np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED))
+        & (member_lines(batch)["ownership_epoch"] >= 0)
+    )
+    own = own.sorted_by("ownership_epoch", "offset")
+    return exactly(own["ownership_epoch"], own["offset"], skipped["ownership_epoch"], skipped["offset"]) >= 0
+
+
+def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether the sink saw each record while the ownership epoch lasted: its line was lost."""
+    effects, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
+    ownership_epoch = skipped["ownership_epoch"]
+    record = joined(*(np.concatenate([effects[name], skipped[name]]) for name in ("slice", "offset")))
+    order = ordered(record[: len(effects)], effects["time_ns"])
+    times, opened_ns = effects["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
+    first = at_or_after(record[: len(effects)][order], times, record[len(effects) :], opened_ns - TOLERANCE_NS)
+    closed_ns = np.minimum(picked(held["close_ns"], ownership_epoch, NONE), NEVER - TOLERANCE_NS)
+    return (first >= 0) & (picked(times, first, NEVER) <= closed_ns + TOLERANCE_NS)
+
+
+def _done_before(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether each record had been handled by the time of the jump, where the consumer's own store can tell it.
+
+    A member that was frozen goes on with what it holds; who has its partition finds that done, and goes on behind it.
+    """
+    if batch.trial_context.settings.in_offsets_log:
+        return np.zeros(len(skipped), np.bool_)
+    done: Bools = batch.earliest(skipped["handled_ns"]) <= skipped["jumped_ns"] + TOLERANCE_NS
+    return done
+
+
+def _log_starts_max(batch: Batch, skipped: Table) -> Ints:
+    """Returns the highest log start that was read: what lies below it may have been deleted before it was polled."""
+    read = batch.of(Kind.LOG_START)
+    return per_group(read["slice"], read["position"], batch.size, how="max", start=NONE)[skipped["slice"]]
+
+
+def _overtaken(batch: Batch, skipped: Table) -> Bools:
+    starts = _log_starts_max(batch, skipped)
+    overtaken: Bools = (starts != NONE) & (starts - 1 > skipped["previous_offset"])
+    return overtaken
+
+
+def _in_last_act(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether the jump is among the last words of a member that was killed while it held the partition."""
+    held = ownership_epochs(batch)
+    incarnation = picked(held["incarnation"], skipped["ownership_epoch"], -1)
+    killed = picked(batch.incarnations["killed"], incarnation, 0) == 1
+    by_exit = picked(held["closed_by"], skipped["ownership_epoch"], 0) == BY_EXIT
+    closed_ns = picked(held["close_ns"], skipped["ownership_epoch"], NEVER)
+    last: Bools = killed & by_exit & (skipped["jumped_ns"] >= closed_ns - TOLERANCE_NS)
+    return last
