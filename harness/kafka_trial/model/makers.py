@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_trial.model.commits import commits, falls
+from kafka_trial.model.late_work import work_after_revoke, zombie_work
 from kafka_trial.model.order import handled_late, side_by_side, steps_back
 from kafka_trial.model.partition import (
     Commits,
@@ -13,11 +14,15 @@ from kafka_trial.model.partition import (
     PassedOver,
     Redeliveries,
     SideBySide,
+    Splits,
     StepsBack,
     Unhandled,
+    WorkAfterRevoke,
+    ZombieWork,
 )
 from kafka_trial.model.passed_over import passed_over
 from kafka_trial.model.redeliveries import redeliveries
+from kafka_trial.model.splits import splits
 from kafka_trial.model.unhandled import unhandled
 
 if TYPE_CHECKING:
@@ -30,6 +35,9 @@ MAKERS: Final[Makers] = {
     PassedOver: passed_over,
     Redeliveries: redeliveries,
     SideBySide: side_by_side,
+    Splits: splits,
     StepsBack: steps_back,
     Unhandled: unhandled,
+    WorkAfterRevoke: work_after_revoke,
+    ZombieWork: zombie_work,
 }

@@ -200,6 +200,63 @@ class SideBySide(Table):
     unattributed: Bools
 
 
+class Splits(Table):
+    """Where two members owned a partition at once.
+
+    `by` "log": from a place of the offsets log on (`log_offset`). By a record (`offset`) that was begun: "told", after
+    its member was told of its loss, or though nobody had given it the partition; "taken", by a member that never had
+    it, and fetched it. `first_…`, `second_…`: what proves the one and the other. `undecided`: nobody saw whether the
+    member fetched the record after it was told, or without a right.
+    """
+
+    slice: Ints
+    order: Ints
+    log_offset: Ints
+    offset: Ints
+    by: Array
+    first_source: Ints
+    first_seq: Ints
+    second_source: Ints
+    second_seq: Ints
+    undecided: Bools
+
+
+class WorkAfterRevoke(Table):
+    """Work on records by a member after its own revoked or lost callback had returned; not of a record in hand when it
+    lost the partition.
+
+    `what` was done: "delivered", "processed", or "effected", where only the sink tells of it. `callback_…`: the
+    callback. `unattributed`: the lines may belong to several clients of one process. `held_back`: the effect may have
+    been sent before, and was held back.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    what: Array
+    callback_source: Ints
+    callback_seq: Ints
+    unattributed: Bools
+    held_back: Bools
+
+
+class ZombieWork(Table):
+    """Work on records by a member that had lost their partition to others, and did not know it, or had fetched them
+    before.
+
+    `what` was done: "delivered" or "processed". `given_…`: the assignment that gave the partition to others.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    what: Array
+    given_source: Ints
+    given_seq: Ints
+
+
 T = TypeVar("T", bound=Table)
 Makers = Mapping[type[Table], Callable[[Any], Table]]
 
@@ -254,6 +311,21 @@ class Partitions(Batch):
     def side_by_side(self) -> SideBySide:
         """See `SideBySide`."""
         return self._table(SideBySide)
+
+    @property
+    def splits(self) -> Splits:
+        """See `Splits`."""
+        return self._table(Splits)
+
+    @property
+    def work_after_revoke(self) -> WorkAfterRevoke:
+        """See `WorkAfterRevoke`."""
+        return self._table(WorkAfterRevoke)
+
+    @property
+    def zombie_work(self) -> ZombieWork:
+        """See `ZombieWork`."""
+        return self._table(ZombieWork)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

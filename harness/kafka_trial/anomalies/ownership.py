@@ -1,0 +1,106 @@
+"""Ownership: did one member at a time own a partition, did it work only while it did, and on what it was given?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
+from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.table import table
+from kafka_trial.invariants.undecided import Undecided
+
+if TYPE_CHECKING:
+    from kafka_trial.model.partition import Partitions
+
+
+@invariant(
+    "split-ownership",
+    family="ownership",
+    needs=("offsets log",),
+    level="none",
+    severity=220,
+    rule=Rule(always),
+    message="{place} was owned by two members at once: {split_by}",
+)
+def split_ownership(partitions: Partitions) -> Findings:
+    """Two members owned a partition at once, by the offsets log or because one worked on after it was told of its loss.
+
+    "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
+    lost the partition without being told is excused (`zombie-work`). So are the records that it had fetched before it
+    learned of the loss: by a fencing error, or an assignment without the partition, that it received from a broker; or
+    by its own clock, if it asks nothing of its group for two sessions and goes on fetching. A record that it fetched
+    later and was delivered is a split. So is a record that it begins after it reported that the commit covering it was
+    refused in this way (if it claims at most once: after it was told so). Nothing excuses deliveries to a member that
+    reports an assignment which nobody gave it, or that fetches and handles records of a partition without ever having
+    been given it. Never legal. Undecided if the request log does not hold the member's fetches.
+
+    Smallest history: member_assignment of m0 and then of m1 that list the same partition.
+
+    Usual cause: Two members worked on one partition, and one of them had been told that it was no longer its own.
+
+    Remedy: Stop work on a partition when the group says so: act on refused heartbeats and commits, do not swallow them.
+    """
+    splits = partitions.splits
+    undecided, splits = splits.slice[splits.undecided], splits.take(~splits.undecided)
+    rows = splits.only("slice", "order", "log_offset", "offset", "by")
+    return Findings(rows, [proof(splits, "first_"), proof(splits, "second_")], [(Undecided.FETCHES_UNKNOWN, undecided)])
+
+
+@invariant(
+    "work-after-revoke",
+    family="ownership",
+    needs=("callbacks", "own word"),
+    level="events",
+    severity=240,
+    rule=Rule(always),
+    message="record {offset} of {place} was {what} after the partition had been revoked from its member",
+)
+def work_after_revoke(partitions: Partitions) -> Findings:
+    """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
+
+    "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): the member
+    must finish or give up the records in hand inside the revoked callback. A record whose first effect from the member
+    its sink saw afterwards was worked on too late as well. Legal for the record in hand when the lost callback returns:
+    the partition was lost before, and the handler may end. If the brokers know of nothing that can have cost the member
+    its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another client of the same
+    process.
+
+    Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
+
+    Usual cause: Work on a partition went on after the callback that gave it back had returned.
+
+    Remedy: In the callback finish or cancel what is in hand, then return; a queue between poll and work must be
+    emptied.
+    """
+    late = partitions.work_after_revoke
+    unattributed, held_back = (late.slice[unsure] for unsure in (late.unattributed, late.held_back))
+    late = late.take(~late.unattributed & ~late.held_back)
+    rows = table(slice=late.slice, order=late.offset, offset=late.offset, what=late.what)
+    undecided = [(Undecided.UNATTRIBUTED, unattributed), (Undecided.EFFECT_HELD_BACK, held_back)]
+    return Findings(rows, [proof(late, "callback_"), proof(late)], undecided)
+
+
+@invariant(
+    "zombie-work",
+    family="ownership",
+    needs=("own word", "ownership epochs", "offsets log"),
+    level="events",
+    severity=310,
+    rule=Rule(fencing_claimed),
+    message="record {offset} of {place} was {what} after the group had given the partition to another member",
+)
+def zombie_work(partitions: Partitions) -> Findings:
+    """A member worked on a partition that others had been given, before it was told, or on records fetched before that.
+
+    No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes, or a
+    background thread receives the answer that tells it. Counted; legal unless the claim says that effects are fenced.
+
+    Smallest history: m0 `assigned`, group record gives the partition to m1, `delivered` by m0 a second later.
+
+    Usual cause: A member worked on after it had lost its partition without knowing: paused, cut off, or too slow.
+
+    Remedy: No plain consumer can prevent it; where it must not happen, fence the effect (an epoch beside the result).
+    """
+    work = partitions.zombie_work
+    rows = table(slice=work.slice, order=work.offset, offset=work.offset, what=work.what)
+    return Findings(rows, [proof(work, "given_"), proof(work)])

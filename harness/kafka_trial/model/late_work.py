@@ -1,0 +1,123 @@
+"""How `WorkAfterRevoke` and `ZombieWork` are made; what their columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.client_attribution import unattributed
+from kafka_trial.invariants.handlers import finished_handlers, joined_with
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    exactly,
+    picked,
+)
+from kafka_trial.invariants.ownership_epochs import SAID, member_lines
+from kafka_trial.invariants.ownership_log import logged_assignments
+from kafka_trial.invariants.rightless_effects import effects_after_revoke
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, is_among, stacked
+from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit
+from kafka_trial.invariants.zombie_excuses import fetched_though_told
+from kafka_trial.invariants.zombies import zombie_windows
+from kafka_trial.model.partition import WorkAfterRevoke, ZombieWork
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+_TOLD = ("slice", "callback_source", "offset")  # by which an effect is one that lines tell of
+
+
+@index
+def work_after_revoke(batch: Batch) -> WorkAfterRevoke:
+    """Returns the work of a member after its own revoked or lost callback had returned."""
+    own = member_lines(batch)
+    late = own.take(own["revoked"] & _works(own))
+    late = late.take(~_in_hand_when_lost(batch, late))
+    told = late.only("slice", "offset", "source", "seq").having(
+        what=_what(late),
+        callback_source=late["source"],
+        callback_seq=picked(own["seq"], _callback_before(batch, late), -1),
+        unattributed=unattributed(batch, late),
+        held_back=np.zeros(len(late), np.bool_),
+    )
+    known = told.take(~told["unattributed"])
+    certain, held_back = effects_after_revoke(batch)
+    certain, held_back = _seen(certain, held_back=False), _seen(held_back, held_back=True)
+    certain = certain.take(~is_among(certain, known, *_TOLD))
+    held_back = held_back.take(~is_among(held_back, stacked(known, certain), *_TOLD))
+    return WorkAfterRevoke(stacked(told, certain, held_back).columns)
+
+
+@index
+def zombie_work(batch: Batch) -> ZombieWork:
+    """Returns the work of members that had lost the partition to others, and did not know it."""
+    work = member_lines(batch).take(_works(member_lines(batch)))
+    windows = zombie_windows(batch)
+    loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
+    said_ns = batch.written_ns(work["source"], work["time_ns"])
+    inside = (loss_ns != NEVER) & (said_ns > loss_ns)
+    knowing = fetched_though_told(batch, work["ownership_epoch"], work["offset"], work["time_ns"])
+    refused_seq, _ = first_start_after_rejected_commit(batch, work["ownership_epoch"], work["offset"])
+    work = work.take(inside & ~knowing & (work["seq"] < refused_seq))
+    given, loss = logged_assignments(batch), picked(windows["loss"], work["ownership_epoch"], -1)
+    return ZombieWork(work.columns).having(
+        what=_what(work),
+        given_source=picked(given["source"], loss, -1),
+        given_seq=picked(given["seq"], loss, -1),
+    )
+
+
+def _seen(effects: Table, *, held_back: bool) -> Table:
+    return effects.only("slice", "offset", "source", "seq").having(
+        what=np.full(len(effects), "effected", dtype=object),
+        callback_source=effects["file"],
+        callback_seq=effects["callback"],
+        unattributed=np.zeros(len(effects), np.bool_),
+        held_back=np.full(len(effects), held_back),
+    )
+
+
+def _works(own: Table) -> Bools:
+    """Returns which rows are lines that tell of work."""
+    works: Bools = np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (own["told_by"] == SAID)
+    return works
+
+
+def _what(work: Table) -> Array:
+    names = np.array(["delivered", "processed"], dtype=object)
+    told: Array = names[(work["kind"] == Kind.PROCESSED).astype(np.int64)]
+    return told
+
+
+def _in_hand_when_lost(batch: Batch, late: Table) -> Bools:
+    """Returns whether each row ends a handler that had begun before the partition was lost (not revoked)."""
+    callback, sources = _callback_before(batch, late), len(batch.trial_context.sources)
+    ends = finished_handlers(batch).sorted_by("slice", "source", "end_seq")
+    handler = exactly(
+        joined_with(ends["slice"], ends["source"], sources),
+        ends["end_seq"],
+        joined_with(late["slice"], late["source"], sources),
+        late["seq"],
+    )
+    begun = (handler >= 0) & (
+        picked(ends["start_seq"], handler, NEVER) < picked(member_lines(batch)["seq"], callback, NONE)
+    )
+    in_hand: Bools = begun & (picked(member_lines(batch)["kind"], callback, 0) == Kind.LOST)
+    return in_hand
+
+
+def _callback_before(batch: Batch, late: Table) -> Ints:
+    """Returns the row of `member_lines` with the revoked or lost callback before each row, in the same file."""
+    own = member_lines(batch)
+    callbacks = np.flatnonzero(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
+    row = at_or_before(own["file"][callbacks], own["seq"][callbacks], late["file"], late["seq"])
+    return picked(callbacks, row, -1)

@@ -1,0 +1,189 @@
+"""How `Splits` is made; what its columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.clients import incarnation_of
+from kafka_trial.invariants.false_assignments import false_assigned
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    joined,
+    max_before,
+    picked,
+)
+from kafka_trial.invariants.ownership_epochs import member_lines, owned_by_other_member
+from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
+from kafka_trial.invariants.rightless_effects import effects_without_right
+from kafka_trial.invariants.rightless_work import work_without_right
+from kafka_trial.invariants.rows import CALLBACKS, Protocol
+from kafka_trial.invariants.table import Table, is_among, stacked, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.work_after_failed_commit import rejected_commit_evidence
+from kafka_trial.invariants.zombie_excuses import fetched_though_told, undecided_moments
+from kafka_trial.invariants.zombies import zombie_windows
+from kafka_trial.model.partition import Splits
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@index
+def splits(batch: Batch) -> Splits:
+    """Returns where two members owned a partition at once."""
+    rightless, unseen = work_without_right(batch)
+    found = stacked(
+        _split_by_log(batch),
+        _split_though_told(batch),
+        _split_though_not_given(batch),
+        _split_without_right(batch, rightless),
+        _split_without_right(batch, _untold(batch, effects_without_right(batch))),
+    )
+    beside = _beside_owners(batch)
+    unsure = undecided_moments(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
+    unseen = unseen.having(second_source=unseen["source"], second_seq=unseen["seq"])
+    unseen = unseen.take(~is_among(unseen, found, "slice", "second_source", "second_seq"))  # else it is told already
+    unknown = np.concatenate([beside["slice"][unsure], unseen["slice"]])
+    nobody = table(slice=unknown, source=np.full(len(unknown), -1), seq=np.full(len(unknown), -1))
+    absent = np.full(len(unknown), NONE)
+    undecided = _found(nobody, absent, absent, absent, "", nobody, nobody)
+    decided = np.repeat([True, False], [len(found), len(undecided)])
+    return Splits(stacked(found, undecided).columns).having(undecided=~decided)
+
+
+def _untold(batch: Batch, effects: Table) -> Table:
+    """Returns the effects of records of which their member's lines tell nothing."""
+    begun = handler_starts(batch)
+    begun = begun.having(member=picked(batch.incarnations["member"], incarnation_of(batch, begun["source"]), -1))
+    return effects.take(~is_among(effects, begun, "slice", "member", "offset"))
+
+
+def _split_by_log(batch: Batch) -> Table:
+    """Returns the places of the offsets log from which two member ids own a partition (assigned, not pending)."""
+    assignment_records = logged_assignments(batch).take(
+        logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING
+    )
+    longest = max_before(assignment_records["slice"], assignment_records["until_log_offset"])
+    split = (longest >= 0) & (
+        picked(assignment_records["until_log_offset"], longest, NONE) > assignment_records["log_offset"]
+    )
+    split &= picked(assignment_records["member_id"], longest, -1) != assignment_records["member_id"]
+    later, earlier = assignment_records.take(split), assignment_records.take(longest[split])
+    reached = np.minimum(later["until_log_offset"], earlier["until_log_offset"])
+    so_far = max_before(later["slice"], reached)
+    # A further record inside the same split is not a further split.
+    fresh = (so_far < 0) | (picked(reached, so_far, NONE) < later["log_offset"])
+    later, earlier = later.take(fresh), earlier.take(fresh)
+    return _found(later, later["log_offset"], later["log_offset"], np.full(len(later), NONE), "log", earlier, later)
+
+
+def _split_though_told(batch: Batch) -> Table:
+    """Returns deliveries to members that had been told that others have the partition: of records that they fetched
+    later, or that they began though they knew that the commit of them was refused."""
+    work = _beside_owners(batch)
+    windows, ownership_epoch = zombie_windows(batch), work["ownership_epoch"]
+    told_ns = picked(windows["told_ns"], ownership_epoch, NEVER)
+    now_ns = batch.written_ns(work["source"], work["time_ns"])
+    fetched = ((now_ns > told_ns) | batch.vague(work["source"])) & fetched_though_told(
+        batch, ownership_epoch, work["offset"], work["time_ns"]
+    )
+    begun = work["refusal_source"] >= 0
+    answer = table(
+        source=np.where(fetched, picked(windows["told_source"], ownership_epoch, -1), work["refusal_source"]),
+        seq=np.where(fetched, picked(windows["told_seq"], ownership_epoch, -1), work["refusal_seq"]),
+    )
+    answer, work = (rows.take(fetched | begun) for rows in (answer, work))
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
+
+
+def _split_though_not_given(batch: Batch) -> Table:
+    """Returns deliveries under an assignment that nobody gave, while the log gave the partition to others."""
+    work, claim = begun_under_false_assignments(batch)
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
+
+
+def _split_without_right(batch: Batch, work: Table) -> Table:
+    """Returns deliveries of what a member fetched without ever having been given the partition."""
+    records = logged_assignments(batch).sorted_by("slice", "time_ns")
+    given = records.take(at_or_before(records["slice"], records["time_ns"], work["slice"], work["time_ns"]))
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "taken", given, work)
+
+
+def _beside_owners(batch: Batch) -> Table:
+    """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
+    refusals = rejected_commit_evidence(batch)
+    work = handler_starts(batch).having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
+    work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
+    windows = zombie_windows(batch)
+    work = work.take(picked(windows["loss"], work["ownership_epoch"], -1) >= 0)
+    fetched, again_ns = (picked(windows[name], work["ownership_epoch"], NEVER) for name in ("fetched", "again_ns"))
+    vague = batch.vague(work["source"]) & (work["offset"] >= fetched)  # handled after it had been fetched
+    at_ns = np.where(vague, np.maximum(work["time_ns"], again_ns + TOLERANCE_NS), work["time_ns"])
+    return work.take(owned_by_other_member(batch, work.having(time_ns=at_ns)))
+
+
+def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:
+    return table(
+        slice=rows["slice"],
+        order=order,
+        log_offset=log_offset,
+        offset=offset,
+        by=np.full(len(rows), by, dtype=object),
+        first_source=first["source"],
+        first_seq=first["seq"],
+        second_source=second["source"],
+        second_seq=second["seq"],
+    )
+
+
+def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
+    """Returns what was begun under a false assignment while the offsets log gave the partition to others, and the
+    line of that assignment (source, seq) for each."""
+    claims, work = false_assigned(batch).sorted_by("slice", "source", "client", "seq"), handler_starts(batch)
+    work = work.take(work["ownership_epoch"] < 0)
+    file, wanted = _files(claims, work)
+    claim = at_or_before(file, claims["seq"], wanted, work["seq"])
+    own = (
+        member_lines(batch)
+        .take(np.isin(member_lines(batch)["kind"], CALLBACKS))
+        .sorted_by("slice", "source", "client", "seq")
+    )
+    file, wanted = _files(own, work)
+    callback = at_or_before(file, own["seq"], wanted, work["seq"])
+    since = picked(claims["seq"], claim, NONE)
+    closed = picked(batch.incarnations["closed_seq"], incarnation_of(batch, work["source"]), NONE)
+    under = (claim >= 0) & (since > picked(own["seq"], callback, NONE)) & ((closed == NONE) | (work["seq"] < closed))
+    under &= _of_others(batch, work)
+    return work.take(under), claims.only("source", "seq").take(claim[under])
+
+
+def _of_others(batch: Batch, work: Table) -> Bools:
+    """Returns whether the offsets log gave the partition to others all the time in which each row may have been."""
+    assignment_records = (
+        logged_assignments(batch)
+        .take(logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING)
+        .sorted_by("slice", "time_ns")
+    )
+    member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
+    written_ns = batch.written_ns(work["source"], work["time_ns"])
+    others = np.ones(len(work), np.bool_)
+    for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):
+        row = at_or_before(assignment_records["slice"], assignment_records["time_ns"], work["slice"], at_ns)
+        others &= (row >= 0) & ~owned_by(
+            batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE)
+        )
+    return others
+
+
+def _files(rows: Table, wanted: Table) -> tuple[Ints, Array]:
+    both = joined(*(np.concatenate([rows[name], wanted[name]]) for name in ("slice", "source", "client")))
+    return both[: len(rows)], both[len(rows) :]
