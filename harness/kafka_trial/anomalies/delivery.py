@@ -15,7 +15,7 @@ from kafka_trial.invariants.claim_rule import (
     on_the_partition,
     under,
 )
-from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
 from kafka_trial.invariants.kernels import NEVER, NONE, picked, value_at
 from kafka_trial.invariants.table import table
 from kafka_trial.invariants.undecided import Undecided
@@ -74,9 +74,8 @@ def skipped(partitions: Partitions) -> Findings:
     give a failed record somewhere to go (a retry, a dead-letter topic) before the position passes it.
     """
     commits, unhandled = partitions.commits, partitions.unhandled
-    lost = unhandled.take(unhandled.committed & (unhandled.handled_ns == NEVER) & ~unhandled.overwritten)
-    uncertain = value_at(commits.untold, lost.commit, False)
-    undecided, lost = lost.slice[uncertain], lost.take(~uncertain)
+    passed = unhandled.take(unhandled.committed & (unhandled.handled_ns == NEVER) & ~unhandled.overwritten)
+    lost, undecided = certain(passed)
     rows = table(
         slice=lost.slice,
         order=lost.offset,
@@ -86,8 +85,7 @@ def skipped(partitions: Partitions) -> Findings:
         by_stranger=value_at(commits.by_stranger, lost.commit, None),
         in_flight_at_crash=lost.in_flight_at_crash,
     )
-    proofs = [proof(lost), proof(commits, at=lost.commit)]
-    return Findings(rows, proofs, [(Undecided.UNCERTAIN_AFTER_KILL, undecided)])
+    return Findings(rows, [proof(lost), proof(commits, at=lost.commit)], undecided)
 
 
 @invariant(

@@ -11,9 +11,8 @@ from kafka_trial.invariants.claim_rule import (
     partition_order_claimed,
     sharing_an_event,
 )
-from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
 from kafka_trial.invariants.table import table
-from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions
@@ -43,10 +42,9 @@ def nonmonotonic_poll(partitions: Partitions) -> Findings:
 
     Remedy: Seek back only to the record that failed, before anything behind it is done.
     """
-    back = partitions.steps_back
-    unsure, back = back.slice[back.unattributed], back.take(~back.unattributed)
+    back, undecided = certain(partitions.steps_back)
     rows = table(slice=back.slice, order=back.offset, offset=back.offset, previous_offset=back.previous_offset)
-    return Findings(rows, [proof(back, "previous_"), proof(back)], [(Undecided.UNATTRIBUTED, unsure)])
+    return Findings(rows, [proof(back, "previous_"), proof(back)], undecided)
 
 
 @invariant(
@@ -76,8 +74,7 @@ def reordered_key(partitions: Partitions) -> Findings:
 
     Remedy: Send records of a key to the same worker, and hold a key back while one of its records is being retried.
     """
-    late = partitions.handled_late
-    unsure, late = late.slice[late.unattributed], late.take(~late.unattributed)
+    late, undecided = certain(partitions.handled_late)
     rows = table(
         slice=late.slice,
         order=late.offset,
@@ -86,7 +83,7 @@ def reordered_key(partitions: Partitions) -> Findings:
         key=late.key,
         same_key=late.same_key,
     )
-    return Findings(rows, [proof(late, "later_"), proof(late)], [(Undecided.UNATTRIBUTED, unsure)])
+    return Findings(rows, [proof(late, "later_"), proof(late)], undecided)
 
 
 @invariant(
@@ -114,8 +111,7 @@ def overlapping_handlers(partitions: Partitions) -> Findings:
 
     Remedy: Give each partition (or key) one worker, and wait for it before the partition is given back.
     """
-    both = partitions.side_by_side
-    unsure, both = both.slice[both.unattributed], both.take(~both.unattributed)
+    both, undecided = certain(partitions.side_by_side)
     rows = table(
         slice=both.slice,
         order=both.offset,
@@ -123,14 +119,9 @@ def overlapping_handlers(partitions: Partitions) -> Findings:
         other_offset=both.other_offset,
         same_key=both.same_key,
     )
-    begun, ended = (
-        ((both.other_source, both.other_start), (both.source, both.start_seq)),
-        (
-            (both.other_source, both.other_end),
-            (both.source, both.end_seq),
-        ),
-    )
-    return Findings(rows, [*begun, *ended], [(Undecided.UNATTRIBUTED, unsure)])
+    begun = [(both.other_source, both.other_start), (both.source, both.start_seq)]
+    ended = [(both.other_source, both.other_end), (both.source, both.end_seq)]
+    return Findings(rows, [*begun, *ended], undecided)
 
 
 @invariant(
@@ -164,8 +155,7 @@ def poll_skip(partitions: Partitions) -> Findings:
 
     Remedy: Keep every polled record until it is done or its partition is revoked; never seek beyond the next record.
     """
-    over = partitions.passed_over
-    found = over.take(~over.in_last_act & ~over.expired & ~over.unattributed)
+    found, undecided = certain(partitions.passed_over)
     rows = table(
         slice=found.slice,
         order=found.offset,
@@ -173,9 +163,4 @@ def poll_skip(partitions: Partitions) -> Findings:
         previous_offset=found.previous_offset,
         next_offset=found.next_offset,
     )
-    undecided = [
-        (Undecided.EXPIRED, over.slice[over.expired]),
-        (Undecided.IN_FLIGHT_AT_KILL, over.slice[over.in_last_act & ~over.expired]),
-        (Undecided.UNATTRIBUTED, over.slice[over.unattributed]),
-    ]
     return Findings(rows, [proof(found, of) for of in ("previous_", "next_", "record_")], undecided)

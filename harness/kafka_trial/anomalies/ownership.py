@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
-from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
 from kafka_trial.invariants.table import table
-from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions
@@ -40,10 +39,9 @@ def split_ownership(partitions: Partitions) -> Findings:
 
     Remedy: Stop work on a partition when the group says so: act on refused heartbeats and commits, do not swallow them.
     """
-    splits = partitions.splits
-    undecided, splits = splits.slice[splits.undecided], splits.take(~splits.undecided)
+    splits, undecided = certain(partitions.splits)
     rows = splits.only("slice", "order", "log_offset", "offset", "by")
-    return Findings(rows, [proof(splits, "first_"), proof(splits, "second_")], [(Undecided.FETCHES_UNKNOWN, undecided)])
+    return Findings(rows, [proof(splits, "first_"), proof(splits, "second_")], undecided)
 
 
 @invariant(
@@ -72,11 +70,8 @@ def work_after_revoke(partitions: Partitions) -> Findings:
     Remedy: In the callback finish or cancel what is in hand, then return; a queue between poll and work must be
     emptied.
     """
-    late = partitions.work_after_revoke
-    unattributed, held_back = (late.slice[unsure] for unsure in (late.unattributed, late.held_back))
-    late = late.take(~late.unattributed & ~late.held_back)
+    late, undecided = certain(partitions.work_after_revoke)
     rows = table(slice=late.slice, order=late.offset, offset=late.offset, what=late.what)
-    undecided = [(Undecided.UNATTRIBUTED, unattributed), (Undecided.EFFECT_HELD_BACK, held_back)]
     return Findings(rows, [proof(late, "callback_"), proof(late)], undecided)
 
 

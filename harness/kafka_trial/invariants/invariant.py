@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from kafka_trial.invariants.undecided import Undecided
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions
 
+T = TypeVar("T", bound=Table)
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
@@ -56,6 +57,14 @@ def proof(rows: Table, of: str = "", *, at: Ints | None = None) -> tuple[Array, 
     """
     source, seq = rows[f"{of}source"], rows[f"{of}seq"]
     return (source, seq) if at is None else (picked(source, at, -1), picked(seq, at, -1))
+
+
+def certain(rows: T) -> tuple[T, list[tuple[str, Array]]]:
+    """Returns the rows that are certain, and of the others, for each reason (their column `why`), the slices."""
+    sure = rows["why"] == None  # noqa: E711 - of each row
+    doubts = rows.take(~sure)
+    reasons = list(dict.fromkeys(doubts["why"].tolist()))
+    return rows.take(sure), [(reason, doubts["slice"][doubts["why"] == reason]) for reason in reasons]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,12 @@ do not matter to a claim (`claim_rule.Rule.moot`). Why a whole verdict is unknow
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.kernels import Array, Bools
 
 
 class Undecided(StrEnum):
@@ -101,3 +107,12 @@ OF_THE_MACHINE = (
 def is_the_machines(reason: str) -> bool:
     """Tells whether a reason, filled in, is one of `OF_THE_MACHINE`."""
     return reason.startswith(tuple(one.partition("{")[0] for one in OF_THE_MACHINE))
+
+
+def because(*doubts: tuple[str, Bools]) -> Array:
+    """Returns the column `why`: for each row the first of some reasons that holds for it, each with whether it does;
+    None where none does."""
+    found = np.full(len(doubts[0][1]), None, dtype=object)
+    for reason, holds in reversed(doubts):
+        found[holds] = reason
+    return found

@@ -24,6 +24,7 @@ from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rightless_effects import effects_after_revoke
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, is_among, stacked
+from kafka_trial.invariants.undecided import Undecided, because
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.invariants.zombie_excuses import fetched_though_told
 from kafka_trial.invariants.zombies import zombie_windows
@@ -46,12 +47,11 @@ def work_after_revoke(batch: Batch) -> WorkAfterRevoke:
         what=_what(late),
         callback_source=late["source"],
         callback_seq=picked(own["seq"], _callback_before(batch, late), -1),
-        unattributed=unattributed(batch, late),
-        held_back=np.zeros(len(late), np.bool_),
+        why=because((Undecided.UNATTRIBUTED, unattributed(batch, late))),
     )
-    known = told.take(~told["unattributed"])
+    known = told.take(told["why"] == None)  # noqa: E711 - of each row
     certain, held_back = effects_after_revoke(batch)
-    certain, held_back = _seen(certain, held_back=False), _seen(held_back, held_back=True)
+    certain, held_back = _seen(certain, why=None), _seen(held_back, why=Undecided.EFFECT_HELD_BACK)
     certain = certain.take(~is_among(certain, known, *_TOLD))
     held_back = held_back.take(~is_among(held_back, stacked(known, certain), *_TOLD))
     return WorkAfterRevoke(stacked(told, certain, held_back).columns)
@@ -76,13 +76,12 @@ def zombie_work(batch: Batch) -> ZombieWork:
     )
 
 
-def _seen(effects: Table, *, held_back: bool) -> Table:
+def _seen(effects: Table, *, why: str | None) -> Table:
     return effects.only("slice", "offset", "source", "seq").having(
         what=np.full(len(effects), "effected", dtype=object),
         callback_source=effects["file"],
         callback_seq=effects["callback"],
-        unattributed=np.zeros(len(effects), np.bool_),
-        held_back=np.full(len(effects), held_back),
+        why=np.full(len(effects), why, dtype=object),
     )
 
 

@@ -29,6 +29,7 @@ from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.sink_effects import late_effects
 from kafka_trial.invariants.table import Table, stacked
 from kafka_trial.invariants.truncations import truncated_below
+from kafka_trial.invariants.undecided import Undecided, because
 from kafka_trial.invariants.zombie_excuses import excused
 from kafka_trial.model.partition import HandledLate, SideBySide, StepsBack
 
@@ -52,7 +53,7 @@ def steps_back(batch: Batch) -> StepsBack:
         previous_offset=before["offset"],
         previous_source=before["source"],
         previous_seq=before["seq"],
-        unattributed=unattributed(batch, after),
+        why=because((Undecided.UNATTRIBUTED, unattributed(batch, after))),
     )
 
 
@@ -63,7 +64,8 @@ def handled_late(batch: Batch) -> HandledLate:
     effects = _once(_late_ones(batch, _late_by_effects), "offset")
     unsure = lines["unattributed"]
     late = stacked(_united(lines.take(~unsure), effects), lines.take(unsure))
-    return HandledLate(late.columns).having_when_asked(key=lambda: _names(batch, late))
+    why = because((Undecided.UNATTRIBUTED, late["unattributed"]))
+    return HandledLate(late.columns).having(why=why).having_when_asked(key=lambda: _names(batch, late))
 
 
 @index
@@ -76,8 +78,8 @@ def side_by_side(batch: Batch) -> SideBySide:
         _overlapping_in_file(keyed, joined(keyed["slice"], keyed["source"], keyed["key"]), same_key=True),
     )
     across = _overlapping_across_files(batch)
-    both = stacked(inside.having(unattributed=unattributed(batch, inside)), across)
-    return SideBySide(_once(both, "source", "start_seq").columns)
+    both = _once(stacked(inside.having(unattributed=unattributed(batch, inside)), across), "source", "start_seq")
+    return SideBySide(both.columns).having(why=because((Undecided.UNATTRIBUTED, both["unattributed"])))
 
 
 def _once(found: Table, *one: str) -> Table:

@@ -6,7 +6,7 @@ may explain is settled there.
 
 `slice` is the number of the partition among these. Instants (`…_ns`) are nanoseconds on the harness's monotonic clock.
 NONE, NEVER, and -1 for members and rows of other tables, say that there is none. `…_source` and `…_seq` name the event
-that proves something.
+that proves something. `why`: the reason for which a row is not certain (`Undecided`); None where it is.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class Unhandled(Table):
     committed: Bools
     commit: Ints
     in_flight_at_crash: Bools
+    why: Array
 
 
 class Redeliveries(Table):
@@ -123,7 +124,7 @@ class StepsBack(Table):
     """Deliveries, inside one ownership epoch, of a record that had been delivered there, or of one before it.
 
     What was tried again is none, nor what follows from a log that was cut off. `previous_…`: the delivery of the
-    highest offset before it. `unattributed`: the lines may belong to several clients of one process.
+    highest offset before it.
     """
 
     slice: Ints
@@ -133,15 +134,13 @@ class StepsBack(Table):
     previous_offset: Ints
     previous_source: Ints
     previous_seq: Ints
-    unattributed: Bools
+    why: Array
 
 
 class PassedOver(Table):
     """Readable records that the deliveries of an ownership epoch jumped over, and that it never took after all.
 
-    `previous_…`, `next_…`: the deliveries before and after the gap; `record_…`: the record. `in_last_act`: the jump is
-    among the last words of a member that was killed; `expired`: the log start overtook the position; `unattributed`:
-    neither, and the lines may belong to several clients of one process.
+    `previous_…`, `next_…`: the deliveries before and after the gap; `record_…`: the record.
     """
 
     slice: Ints
@@ -154,17 +153,14 @@ class PassedOver(Table):
     next_seq: Ints
     record_source: Ints
     record_seq: Ints
-    in_last_act: Bools
-    expired: Bools
-    unattributed: Bools
+    why: Array
 
 
 class HandledLate(Table):
     """Completions, and first effects, of a record after those of a later one.
 
     By lines: each completion inside its ownership epoch, the first ones across them. `later_…`: the later record's, of
-    the same key where there is one (`same_key`; `key`: its name). `unattributed`: the lines may belong to several
-    clients of one process.
+    the same key where there is one (`same_key`; `key`: its name).
     """
 
     slice: Ints
@@ -176,15 +172,14 @@ class HandledLate(Table):
     later_seq: Ints
     same_key: Bools
     key: Array
-    unattributed: Bools
+    why: Array
 
 
 class SideBySide(Table):
     """Handlers that began while another one of their partition was at work, which took another batch.
 
     From `source`, `start_seq` to `end_seq`; the other one's (of the same key where there is one: `same_key`) from
-    `other_source`, `other_start` to `other_end`. `unattributed`: the lines may belong to several clients of one
-    process.
+    `other_source`, `other_start` to `other_end`.
     """
 
     slice: Ints
@@ -197,7 +192,7 @@ class SideBySide(Table):
     other_start: Ints
     other_end: Ints
     same_key: Bools
-    unattributed: Bools
+    why: Array
 
 
 class Splits(Table):
@@ -205,8 +200,7 @@ class Splits(Table):
 
     `by` "log": from a place of the offsets log on (`log_offset`). By a record (`offset`) that was begun: "told", after
     its member was told of its loss, or though nobody had given it the partition; "taken", by a member that never had
-    it, and fetched it. `first_…`, `second_…`: what proves the one and the other. `undecided`: nobody saw whether the
-    member fetched the record after it was told, or without a right.
+    it, and fetched it. `first_…`, `second_…`: what proves the one and the other.
     """
 
     slice: Ints
@@ -218,7 +212,7 @@ class Splits(Table):
     first_seq: Ints
     second_source: Ints
     second_seq: Ints
-    undecided: Bools
+    why: Array
 
 
 class WorkAfterRevoke(Table):
@@ -226,8 +220,7 @@ class WorkAfterRevoke(Table):
     lost the partition.
 
     `what` was done: "delivered", "processed", or "effected", where only the sink tells of it. `callback_…`: the
-    callback. `unattributed`: the lines may belong to several clients of one process. `held_back`: the effect may have
-    been sent before, and was held back.
+    callback.
     """
 
     slice: Ints
@@ -237,8 +230,7 @@ class WorkAfterRevoke(Table):
     what: Array
     callback_source: Ints
     callback_seq: Ints
-    unattributed: Bools
-    held_back: Bools
+    why: Array
 
 
 class ZombieWork(Table):

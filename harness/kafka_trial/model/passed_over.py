@@ -28,6 +28,7 @@ from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, member_
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided, because
 from kafka_trial.model.partition import PassedOver
 
 if TYPE_CHECKING:
@@ -66,10 +67,12 @@ def passed_over(batch: Batch) -> PassedOver:
     )
     legal = _taken(batch, skipped) | _had_its_effect(batch, skipped) | _done_before(batch, skipped)
     left = skipped.take(~legal & (skipped["offset"] >= _log_starts_max(batch, skipped)))
-    killed, expired = _in_last_act(batch, left), _overtaken(batch, left)
-    return PassedOver(left.columns).having(
-        in_last_act=killed, expired=expired, unattributed=unattributed(batch, left) & ~killed & ~expired
+    why = because(
+        (Undecided.EXPIRED, _overtaken(batch, left)),
+        (Undecided.IN_FLIGHT_AT_KILL, _in_last_act(batch, left)),
+        (Undecided.UNATTRIBUTED, unattributed(batch, left)),
     )
+    return PassedOver(left.columns).having(why=why)
 
 
 def _taken(batch: Batch, skipped: Table) -> Bools:

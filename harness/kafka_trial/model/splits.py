@@ -28,6 +28,7 @@ from kafka_trial.invariants.rightless_work import work_without_right
 from kafka_trial.invariants.rows import CALLBACKS, Protocol
 from kafka_trial.invariants.table import Table, is_among, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided, because
 from kafka_trial.invariants.work_after_failed_commit import rejected_commit_evidence
 from kafka_trial.invariants.zombie_excuses import fetched_though_told, undecided_moments
 from kafka_trial.invariants.zombies import zombie_windows
@@ -56,8 +57,8 @@ def splits(batch: Batch) -> Splits:
     nobody = table(slice=unknown, source=np.full(len(unknown), -1), seq=np.full(len(unknown), -1))
     absent = np.full(len(unknown), NONE)
     undecided = _found(nobody, absent, absent, absent, "", nobody, nobody)
-    decided = np.repeat([True, False], [len(found), len(undecided)])
-    return Splits(stacked(found, undecided).columns).having(undecided=~decided)
+    unsure = np.repeat([False, True], [len(found), len(undecided)])
+    return Splits(stacked(found, undecided).columns).having(why=because((Undecided.FETCHES_UNKNOWN, unsure)))
 
 
 def _untold(batch: Batch, effects: Table) -> Table:

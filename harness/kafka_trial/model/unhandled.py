@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from kafka_trial.invariants.batch import index
 from kafka_trial.invariants.commits_log import final_committed_offsets, first_covering
 from kafka_trial.invariants.handlers import first_handled_of_records
-from kafka_trial.invariants.kernels import NEVER
+from kafka_trial.invariants.kernels import NEVER, value_at
 from kafka_trial.invariants.truncations import overwritten
+from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.commits import untold
 from kafka_trial.model.in_flight import in_flight
 from kafka_trial.model.partition import Unhandled
 
@@ -24,10 +26,12 @@ def unhandled(batch: Batch) -> Unhandled:
     late = handled_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns)
     records = batch.records.take(late)
     commit = first_covering(batch, records["slice"], records["offset"])
+    committed = records["offset"] < final_committed_offsets(batch)[records["slice"]]
     return Unhandled(records.columns).having_when_asked(
         handled_ns=lambda: handled_ns[late],
         overwritten=lambda: overwritten(batch)[late],
-        committed=lambda: records["offset"] < final_committed_offsets(batch)[records["slice"]],
+        committed=lambda: committed,
         commit=lambda: commit,
         in_flight_at_crash=lambda: in_flight(batch, records, commit),
+        why=lambda: because((Undecided.UNCERTAIN_AFTER_KILL, committed & value_at(untold(batch), commit, False))),
     )
