@@ -15,8 +15,9 @@ from kafka_trial.invariants.claim_rule import (
     always,
     not_an_operators,
     sharing_an_event,
+    under,
 )
-from kafka_trial.invariants.invariant import Findings, invariant, proof
+from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
 from kafka_trial.invariants.kernels import NONE, picked
 from kafka_trial.invariants.table import table
 from kafka_trial.invariants.undecided import Undecided
@@ -187,3 +188,47 @@ def commit_past_end(partitions: Partitions) -> Findings:
     )
     unread = commits.take((commits.end_seq < 0) & (commits.committed_offset > commits.longest_end))
     return Findings(rows, [proof(past), proof(past, "end_")], [(Undecided.NO_LATER_END, unread.slice)])
+
+
+@invariant(
+    "commit-ahead",
+    family="commits",
+    needs=("records", "handled", "offsets log", "commit times"),
+    level="sink",
+    progress_in_kafka=True,
+    intermediate_too=True,
+    severity=170,
+    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
+    message="{committed_offset} was committed on {place} before record {offset} was processed",
+    deciding=("by_operator", "by_stranger"),
+)
+def commit_ahead(partitions: Partitions) -> Findings:
+    """A position was committed before every record below it had been handled: a crash there loses records.
+
+    "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
+    Offset Control). By the member's own lines the order is exact. By the brokers' logs it is exact up to the reading
+    delay of lines; a commit counts from the arrival of its request, or else from the time of the commit. A line printed
+    after a commit, or after its answer, does not show when the commit was made. Legal under at-most-once, where it is
+    intended, and for an operator's commits. A record handed on before the commit, into a topic that the group commits
+    on too, is not lost: it is judged there. In a transaction positions and outputs take effect together, so only
+    records that were never handled count. The same holds for records below an earlier position, if the position fell
+    and rises again.
+
+    Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
+
+    Usual cause: A position was committed before the records below it were done: auto-commit, or offsets stored at
+    hand-out.
+
+    Remedy: Commit after the work. With librdkafka: enable.auto.offset.store=false and store_offsets() after the work.
+    """
+    ahead, undecided = certain(partitions.commits_ahead)
+    rows = table(
+        slice=ahead.slice,
+        order=ahead.committed_offset,
+        committed_offset=ahead.committed_offset,
+        offset=ahead.offset,
+        seen_by=ahead.seen_by,
+        by_operator=ahead.by_operator,
+        by_stranger=ahead.by_stranger,
+    )
+    return Findings(rows, [proof(ahead, of) for of in ("record_", "commit_", "done_")], undecided)

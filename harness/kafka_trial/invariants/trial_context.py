@@ -434,7 +434,7 @@ class TrialContext:
     @property
     def has_sink(self) -> bool:
         """Whether a sink saw what was done."""
-        return self.sink_seen or self.settings.sink not in (None, "none")
+        return self.sink_seen or self.settings.has_sink
 
     def is_intermediate(self, slice_: int) -> bool:
         """Whether a slice is of a topic that the group hands records on through."""

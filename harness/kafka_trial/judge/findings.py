@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.commits_ahead import records_ahead
 from kafka_trial.invariants.head_of_line import IDLE_WAITS, LAGS, OWNERSHIP_SPANS, idle_waits, lags, ownership_spans
 from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
 from kafka_trial.invariants.moved_keys import MOVES, moves
@@ -26,6 +25,7 @@ from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
+from kafka_trial.model.commits_ahead import records_ahead
 from kafka_trial.model.makers import MAKERS
 from kafka_trial.model.partition import Partitions
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
-from kafka_trial.invariants.commits_ahead import nameless_hand_ons
 from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
@@ -46,6 +45,7 @@ from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason
 from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
 from kafka_trial.judge.spark_session import session, stays_here, warm_session
+from kafka_trial.model.commits_ahead import nameless_hand_ons
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_trial.model.commits import commits, falls
+from kafka_trial.model.commits_ahead import commits_ahead
 from kafka_trial.model.late_work import work_after_revoke, zombie_work
 from kafka_trial.model.order import handled_late, side_by_side, steps_back
 from kafka_trial.model.partition import (
     Commits,
+    CommitsAhead,
     Falls,
     HandledLate,
     PassedOver,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 MAKERS: Final[Makers] = {
     Commits: commits,
+    CommitsAhead: commits_ahead,
     Falls: falls,
     HandledLate: handled_late,
     PassedOver: passed_over,

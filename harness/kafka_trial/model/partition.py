@@ -81,6 +81,28 @@ class Falls(Table):
     restart_inside: Bools
 
 
+class CommitsAhead(Table):
+    """Positions that were committed before every record below them had been handled, each once.
+
+    `seen_by`: "own word", its member's lines alone; else "offsets log". `offset`, `record_…`: the record, of those
+    that it passed, that was handled last or never; `done_…`: that handling. `commit_…`: the commit, or the request.
+    """
+
+    slice: Ints
+    committed_offset: Ints
+    offset: Ints
+    seen_by: Array
+    by_operator: Bools
+    by_stranger: Array
+    record_source: Ints
+    record_seq: Ints
+    commit_source: Ints
+    commit_seq: Ints
+    done_source: Ints
+    done_seq: Ints
+    why: Array
+
+
 class Unhandled(Table):
     """The readable records that nobody had handled by the snapshot.
 
@@ -273,6 +295,11 @@ class Partitions(Batch):
     def falls(self) -> Falls:
         """See `Falls`."""
         return self._table(Falls)
+
+    @property
+    def commits_ahead(self) -> CommitsAhead:
+        """See `CommitsAhead`."""
+        return self._table(CommitsAhead)
 
     @property
     def unhandled(self) -> Unhandled:

@@ -1,4 +1,4 @@
-"""Commits that ran ahead of the work: by the members' own word, and by the offsets log."""
+"""How `CommitsAhead` is made; what its columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
+from kafka_trial.invariants.batch import index
 from kafka_trial.invariants.commits_log import (
     UNKNOWN,
     commits_in_effect,
@@ -16,7 +16,6 @@ from kafka_trial.invariants.commits_log import (
     requested_at,
 )
 from kafka_trial.invariants.handlers import completions, first_done, first_handled_of_records
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -38,10 +37,11 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import Table, is_among, stacked, table
 from kafka_trial.invariants.truncations import overwritten
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.undecided import Undecided, because
 from kafka_trial.model.commits import untold
+from kafka_trial.model.partition import CommitsAhead
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -49,60 +49,21 @@ if TYPE_CHECKING:
 
 
 READ_WITHIN_NS = 2_000_000_000  # a topic handed on through is read again, unless its brokers do not answer
-UNDECIDED = {
-    Undecided.UNCERTAIN_AFTER_KILL: "uncertain",
-    Undecided.READ_LATE: "read_late",
-    Undecided.HANDED_ON_MEANWHILE: "handed_on_meanwhile",
-}  # because, and the column that tells of whom
 
 
-@invariant(
-    "commit-ahead",
-    family="commits",
-    needs=("records", "handled", "offsets log", "commit times"),
-    level="sink",
-    progress_in_kafka=True,
-    intermediate_too=True,
-    severity=170,
-    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
-    message="{committed_offset} was committed on {place} before record {offset} was processed",
-    deciding=("by_operator", "by_stranger"),
-)
-def commit_ahead(batch: Batch) -> Findings:
-    """A position was committed before every record below it had been handled: a crash there loses records.
-
-    "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
-    Offset Control). By the member's own lines the order is exact. By the brokers' logs it is exact up to the reading
-    delay of lines; a commit counts from the arrival of its request, or else from the time of the commit. A line printed
-    after a commit, or after its answer, does not show when the commit was made. Legal under at-most-once, where it is
-    intended, and for an operator's commits. A record handed on before the commit, into a topic that the group commits
-    on too, is not lost: it is judged there. In a transaction positions and outputs take effect together, so only
-    records that were never handled count. The same holds for records below an earlier position, if the position fell
-    and rises again.
-
-    Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
-
-    Usual cause: A position was committed before the records below it were done: auto-commit, or offsets stored at
-    hand-out.
-
-    Remedy: Commit after the work. With librdkafka: enable.auto.offset.store=false and store_offsets() after the work.
-    """
+@index
+def commits_ahead(batch: Batch) -> CommitsAhead:
+    """Returns the positions that were committed before every record below them had been handled."""
     rising = _rising(batch)
     both = stacked(_ahead_by_lines(batch), _ahead_by_log(batch, rising))
     both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
     ahead = both.take(first_of(both["slice"], both["committed_offset"]))
-    rows = table(
-        slice=ahead["slice"],
-        order=ahead["committed_offset"],
-        committed_offset=ahead["committed_offset"],
-        offset=ahead["offset"],
-        seen_by=np.array(["own word", "offsets log"], dtype=object)[ahead["by_log"].astype(np.int64)],
-        by_operator=ahead["by_operator"],
-        by_stranger=ahead["by_stranger"],
+    doubtful = rising.take(rising["why"] != None)  # noqa: E711 - of each row
+    doubtful = doubtful.take(~is_among(doubtful, ahead, "slice", "committed_offset"))
+    found = stacked(ahead, _passing(batch, doubtful))
+    return CommitsAhead(found.columns).having_when_asked(
+        seen_by=lambda: np.array(["own word", "offsets log"], dtype=object)[found["by_log"].astype(np.int64)]
     )
-    proofs = [("record_source", "record_seq"), ("commit_source", "commit_seq"), ("done_source", "done_seq")]
-    undecided = [(because, _cases(rising.take(rising[name]), rows)) for because, name in UNDECIDED.items()]
-    return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], undecided)
 
 
 def _ahead_by_lines(batch: Batch) -> Table:
@@ -135,6 +96,7 @@ def _ahead_by_lines(batch: Batch) -> Table:
         record_seq=record["seq"],
         done_source=np.where(record["done_seq"] == NEVER, -1, record["source"]).astype(np.int64),
         done_seq=record["done_seq"],
+        why=np.full(len(commits), None, dtype=object),
     )
 
 
@@ -192,32 +154,35 @@ def _delivered_offsets(batch: Batch) -> Table:
 
 def _ahead_by_log(batch: Batch, rising: Table) -> Table:
     """Returns the durable commits that passed a record which was handled later than they were asked for, or never."""
-    commits = rising.take(rising["ahead"])
+    return _passing(batch, rising.take(rising["ahead"]))
+
+
+def _passing(batch: Batch, commits: Table) -> Table:
+    """Returns rising commits, each with the record it passed that was handled last."""
     records, row = batch.records, commits["latest"]
-    done = first_handled_of_records(batch).row[row]
+    done = picked(first_handled_of_records(batch).row, row, -1)
     return table(
         slice=commits["slice"],
         committed_offset=commits["committed_offset"],
-        offset=records["offset"][row],
+        offset=picked(records["offset"], row, NONE),
         by_log=np.ones(len(commits), np.bool_),
         **from_outside(commits["committer"]),
         commit_source=commits["source"].astype(np.int64),
         commit_seq=commits["seq"],
-        record_source=records["source"][row].astype(np.int64),
-        record_seq=records["seq"][row],
+        record_source=picked(records["source"], row, -1),
+        record_seq=picked(records["seq"], row, -1),
         done_source=picked(first_done(batch)["source"], done, -1),
         done_seq=picked(first_done(batch)["seq"], done, -1),
+        why=commits["why"],
     )
 
 
 def _rising(batch: Batch) -> Table:
     """Returns the commits that raised the position, each with the record it passed that was handled last.
 
-    One that was handed on counts as handled. Columns besides: `latest` (the record, -1: none); `ahead`; and why it
-    cannot be decided: `uncertain` (its member may have handled the record and was killed before it could say so),
-    `read_late` (it says that it asked when the work was done, and the line came a little late), `handed_on_meanwhile`.
-    With a commit in a transaction only what was never handled counts: outputs take effect with it, though one log may
-    be told of that before another.
+    One that was handed on counts as handled. Columns besides: `latest` (the record, -1: none), `ahead` and `why`. With
+    a commit in a transaction only what was never handled counts: outputs take effect with it, though one log may be
+    told of that before another.
     """
     log = commits_in_effect(batch)
     before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
@@ -234,18 +199,15 @@ def _rising(batch: Batch) -> Table:
     inside = rising["in_transaction"] == IN_TRANSACTION
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
-    uncertain, read_late = (
-        never & untold(batch)[numbers],
-        late & (late_ns != NEVER) & (handled_ns <= late_ns),
-    )
+    uncertain = never & untold(batch)[numbers]
+    read_late = late & (late_ns != NEVER) & (handled_ns <= late_ns)
     meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + READ_WITHIN_NS)
-    return rising.having(
-        latest=latest,
-        ahead=(never & ~uncertain) | (late & ~read_late),
-        uncertain=uncertain,
-        read_late=read_late,
-        handed_on_meanwhile=meanwhile,
+    why = because(
+        (Undecided.UNCERTAIN_AFTER_KILL, uncertain),
+        (Undecided.READ_LATE, read_late),
+        (Undecided.HANDED_ON_MEANWHILE, meanwhile),
     )
+    return rising.having(latest=latest, ahead=(never & ~uncertain) | (late & ~read_late), why=why)
 
 
 def _handed_on_until_ns(batch: Batch, rising: Table) -> Ints:
@@ -322,11 +284,3 @@ def _appended(batch: Batch, done: Table) -> Bools:
     outputs = outputs.take(dated).sorted_by("slice", "offset")
     found: Bools = exactly(*_places(outputs), *_places(done)) >= 0
     return found
-
-
-def _cases(undecided: Table, found: Table) -> Ints:
-    """Returns the slice of each undecided commit whose position is not among those found."""
-    found = found.sorted_by("slice", "committed_offset")
-    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["committed_offset"])
-    slices: Ints = undecided["slice"][row < 0].astype(np.int64)
-    return slices
