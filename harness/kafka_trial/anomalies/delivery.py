@@ -11,6 +11,7 @@ from kafka_trial.invariants.claim_rule import (
     Rule,
     Weight,
     in_the_range,
+    never,
     not_an_operators,
     on_the_partition,
     under,
@@ -175,6 +176,32 @@ def illegal_redelivery(partitions: Partitions) -> Findings:
     """
     again = partitions.redeliveries
     return _redeliveries(again.take(again.below_floor))
+
+
+@invariant(
+    "retried",
+    family="delivery",
+    needs=("own word",),
+    level="events",
+    severity=400,
+    share_of=("deliveries",),
+    rule=Rule(never),
+    message="record {offset} of {place} was tried again, and nothing from there on had been completed",
+)
+def retried(partitions: Partitions) -> Findings:
+    """A record was delivered again inside its ownership epoch, and nothing from there on had been completed: a retry.
+
+    "The consumer can seek to a position" (KafkaConsumer, Controlling The Consumer's Position): after a handler failed,
+    the record is read again. Legal under every claim; counted.
+
+    Smallest history: `assigned`, `delivered` 0, `delivered` 0.
+
+    Usual cause: A handler failed and its record was read again, by a seek back or by the client: a sound way to retry.
+
+    Remedy: Nothing; bound how often a record is tried, and set it aside in the end.
+    """
+    again = partitions.retries
+    return Findings(table(slice=again.slice, order=again.offset, offset=again.offset), [proof(again)])
 
 
 def _redeliveries(again: Redeliveries) -> Findings:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handlers import ENDS
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
     Bools,
@@ -32,33 +30,6 @@ from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epoc
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
-
-
-@invariant(
-    "retried",
-    family="delivery",
-    needs=("own word",),
-    level="events",
-    severity=400,
-    share_of=("deliveries",),
-    rule=Rule(never),
-    message="record {offset} of {place} was tried again, and nothing from there on had been completed",
-)
-def retried(batch: Batch) -> Findings:
-    """A record was delivered again inside its ownership epoch, and nothing from there on had been completed: a retry.
-
-    "The consumer can seek to a position" (KafkaConsumer, Controlling The Consumer's Position): after a handler failed,
-    the record is read again. Legal under every claim; counted.
-
-    Smallest history: `assigned`, `delivered` 0, `delivered` 0.
-
-    Usual cause: A handler failed and its record was read again, by a seek back or by the client: a sound way to retry.
-
-    Remedy: Nothing; bound how often a record is tried, and set it aside in the end.
-    """
-    again = handler_starts(batch).take(handler_starts(batch)["retry"])
-    rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"])
-    return Findings(rows, [(again["source"], again["seq"])])
 
 
 @index

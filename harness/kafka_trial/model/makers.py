@@ -9,12 +9,17 @@ from kafka_trial.model.commits_ahead import commits_ahead
 from kafka_trial.model.late_work import work_after_revoke, zombie_work
 from kafka_trial.model.order import handled_late, side_by_side, steps_back
 from kafka_trial.model.partition import (
+    Altered,
     Commits,
     CommitsAhead,
+    ExpiredUnread,
     Falls,
     HandledLate,
+    LostWrites,
+    Misplaced,
     PassedOver,
     Redeliveries,
+    Retries,
     SideBySide,
     Splits,
     StepsBack,
@@ -23,14 +28,20 @@ from kafka_trial.model.partition import (
     ZombieWork,
 )
 from kafka_trial.model.passed_over import passed_over
-from kafka_trial.model.redeliveries import redeliveries
+from kafka_trial.model.redeliveries import redeliveries, retries
 from kafka_trial.model.splits import splits
 from kafka_trial.model.unhandled import unhandled
+from kafka_trial.model.written import altered, expired_unread, lost_writes, misplaced
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Makers
 
 MAKERS: Final[Makers] = {
+    Retries: retries,
+    Misplaced: misplaced,
+    Altered: altered,
+    ExpiredUnread: expired_unread,
+    LostWrites: lost_writes,
     Commits: commits,
     CommitsAhead: commits_ahead,
     Falls: falls,

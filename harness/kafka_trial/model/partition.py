@@ -271,6 +271,78 @@ class ZombieWork(Table):
     given_seq: Ints
 
 
+class LostWrites(Table):
+    """Sends that were acknowledged, and whose record the complete control read does not hold, though nothing removed
+    it.
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    why: Array
+
+
+class ExpiredUnread(Table):
+    """Records that expired before anybody had read them: a row a range; of those that are not certain a row each.
+
+    From `offset` to `last_offset`: `records`. `committed`: the committed position passed them; `by_operator`,
+    `by_stranger`: who committed that, as in `Commits`. `while_away`: they expired while the trial had stopped all
+    members, and nobody had committed past them before. `source`, `seq`, `last_…`: the sends of the first and the last.
+    """
+
+    slice: Ints
+    offset: Ints
+    last_offset: Ints
+    records: Ints
+    committed: Bools
+    by_operator: Bools
+    by_stranger: Array
+    while_away: Bools
+    source: Ints
+    seq: Ints
+    last_source: Ints
+    last_seq: Ints
+    why: Array
+
+
+class Altered(Table):
+    """Records whose content is another one than was sent.
+
+    `found_in` "control read": in the log, with the send (`send_…`); "effect": in what the consumer did of it.
+    """
+
+    slice: Ints
+    offset: Ints
+    found_in: Array
+    source: Ints
+    seq: Ints
+    send_source: Ints
+    send_seq: Ints
+
+
+class Misplaced(Table):
+    """Records that were "delivered" or "effected" (`what`) under a place where the log holds another (`record_…`)."""
+
+    slice: Ints
+    offset: Ints
+    what: Array
+    source: Ints
+    seq: Ints
+    record_source: Ints
+    record_seq: Ints
+    why: Array
+
+
+class Retries(Table):
+    """Deliveries of a record that its ownership epoch had begun before, and nothing from there on was completed."""
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+
+
 T = TypeVar("T", bound=Table)
 Makers = Mapping[type[Table], Callable[[Any], Table]]
 
@@ -345,6 +417,31 @@ class Partitions(Batch):
     def zombie_work(self) -> ZombieWork:
         """See `ZombieWork`."""
         return self._table(ZombieWork)
+
+    @property
+    def lost_writes(self) -> LostWrites:
+        """See `LostWrites`."""
+        return self._table(LostWrites)
+
+    @property
+    def expired_unread(self) -> ExpiredUnread:
+        """See `ExpiredUnread`."""
+        return self._table(ExpiredUnread)
+
+    @property
+    def altered(self) -> Altered:
+        """See `Altered`."""
+        return self._table(Altered)
+
+    @property
+    def misplaced(self) -> Misplaced:
+        """See `Misplaced`."""
+        return self._table(Misplaced)
+
+    @property
+    def retries(self) -> Retries:
+        """See `Retries`."""
+        return self._table(Retries)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

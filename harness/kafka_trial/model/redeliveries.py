@@ -1,4 +1,4 @@
-"""How `Redeliveries` is made; what its columns mean stands in `partition.py`."""
+"""How `Redeliveries` and `Retries` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_trial.invariants.sink_effects import done_again
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, stacked
 from kafka_trial.invariants.truncations import truncated_below
-from kafka_trial.model.partition import Redeliveries
+from kafka_trial.model.partition import Redeliveries, Retries
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -35,6 +35,12 @@ def redeliveries(batch: Batch) -> Redeliveries:
         opened_source=lambda: picked(held["proof_source"], again["ownership_epoch"], -1),
         opened_seq=lambda: picked(held["proof_seq"], again["ownership_epoch"], -1),
     )
+
+
+@index
+def retries(batch: Batch) -> Retries:
+    """Returns the deliveries that were retries."""
+    return Retries(handler_starts(batch).take(handler_starts(batch)["retry"]).columns)
 
 
 def _begun_again(batch: Batch) -> tuple[Table, Array]:
