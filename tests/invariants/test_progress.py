@@ -28,7 +28,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.history.consequences import consequences_in
-from kafka_trial.invariants.progress import machine_stalled, under_fault
+from kafka_trial.model.progress import machine_stalled, under_fault
 from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 NAME = "uncommitted-progress"

@@ -232,3 +232,42 @@ def commit_ahead(partitions: Partitions) -> Findings:
         by_stranger=ahead.by_stranger,
     )
     return Findings(rows, [proof(ahead, of) for of in ("record_", "commit_", "done_")], undecided)
+
+
+@invariant(
+    "commit-lost",
+    family="commits",
+    needs=("offsets log", "snapshot"),
+    level="none",
+    progress_in_kafka=True,
+    severity=130,
+    rule=Rule(always),
+    message="the commit of {committed_offset} on {place} was acknowledged ({acknowledged}), but {instead}",
+)
+def commit_lost(partitions: Partitions) -> Findings:
+    """A commit was acknowledged, to the member or by the request log, and its position is nowhere in the offsets log.
+
+    "The broker sends a successful offset commit response to the consumer only after all the replicas of the offsets
+    topic receive the offsets" (Kafka, Implementation, Consumer Offset Tracking). Never legal. Judged up to the
+    snapshot, because the witness was asked to read to that point. One anomaly a position. A member that reported a
+    commit as stored relies on one that does not exist if the request log shows that it was refused, and that neither
+    this position nor a later one was granted to the member until the report. Undecided if the position is in the log,
+    but at a time that does not fit the answer, or if it is unknown who committed a later one after the refusal. What a
+    transaction committed and then aborted is in the log, so it is not lost; what EndTxn acknowledges is not judged.
+
+    Smallest history: `commit` ok 1, phase snapshot, and the witness read to the end.
+
+    Usual cause: The client said that a position was stored, and it is not there: an error per partition that nobody
+    looked at, a refused commit that was swallowed.
+
+    Remedy: Look at the error of each partition in the commit's answer, not only at the call's; ask again or rewind.
+    """
+    lost, undecided = certain(partitions.lost_commits)
+    rows = table(
+        slice=lost.slice,
+        order=lost.committed_offset,
+        committed_offset=lost.committed_offset,
+        by=lost.by,
+        refused_with=lost.refused_with,
+    )
+    return Findings(rows, [proof(lost), proof(lost, "word_"), proof(lost, "refusal_")], undecided)

@@ -40,13 +40,13 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.occupied_intervals import occupied_ns
 from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
-from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.request_logs import fetches
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.starvation import in_hand, snapshot_ns_in
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.progress import machine_stalled, under_fault, window_ns_of
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

@@ -32,10 +32,10 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
-from kafka_trial.invariants.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.progress import machine_stalled, under_fault, window_ns_of
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

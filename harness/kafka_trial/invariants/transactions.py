@@ -17,12 +17,12 @@ from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, always, 
 from kafka_trial.invariants.commits_log import UNKNOWN, commits_in_effect, from_outside
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, ordered, picked, previous_in
-from kafka_trial.invariants.progress import machine_stalled
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.invariants.table import Table, of_group, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, OpenTransaction
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.progress import machine_stalled
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Final
 from kafka_trial.model.commits import commits, falls
 from kafka_trial.model.commits_ahead import commits_ahead
 from kafka_trial.model.late_work import work_after_revoke, zombie_work
+from kafka_trial.model.lost_commits import lost_commits
 from kafka_trial.model.order import handled_late, side_by_side, steps_back
 from kafka_trial.model.partition import (
     Altered,
     Commits,
     CommitsAhead,
+    CommittedLate,
     ExpiredUnread,
     Falls,
     HandledLate,
+    LostCommits,
     LostWrites,
     Misplaced,
     PassedOver,
@@ -23,11 +26,13 @@ from kafka_trial.model.partition import (
     SideBySide,
     Splits,
     StepsBack,
+    UncommittedReads,
     Unhandled,
     WorkAfterRevoke,
     ZombieWork,
 )
 from kafka_trial.model.passed_over import passed_over
+from kafka_trial.model.progress import committed_late, uncommitted_reads
 from kafka_trial.model.redeliveries import redeliveries, retries
 from kafka_trial.model.splits import splits
 from kafka_trial.model.unhandled import unhandled
@@ -37,6 +42,9 @@ if TYPE_CHECKING:
     from kafka_trial.model.partition import Makers
 
 MAKERS: Final[Makers] = {
+    LostCommits: lost_commits,
+    UncommittedReads: uncommitted_reads,
+    CommittedLate: committed_late,
     Retries: retries,
     Misplaced: misplaced,
     Altered: altered,

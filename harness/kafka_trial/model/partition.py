@@ -343,6 +343,67 @@ class Retries(Table):
     seq: Ints
 
 
+class CommittedLate(Table):
+    """Records that had been handled, they and all before them, for more than W before a commit covered them, while
+    their member held the partition and no fault was near: a row for each such commit.
+
+    `offset`: the first of them; `records`: how many. `lasted_ns`: how long that one had been handled (`handled_…`)
+    when its commit (`commit_…`, of `committed_offset`) took effect.
+    """
+
+    slice: Ints
+    offset: Ints
+    records: Ints
+    committed_offset: Ints
+    lasted_ns: Ints
+    handled_source: Ints
+    handled_seq: Ints
+    commit_source: Ints
+    commit_seq: Ints
+    why: Array
+
+
+class UncommittedReads(Table):
+    """Members that were answered records of a partition for more than W, without a commit there that explains it; not
+    what an owner had fetched ahead when it lost the partition, nor near a fault on the member.
+
+    `member`, and its `member_name`; `bytes`: how many it was answered, from `offset` on, over `lasted_ns`. `source`,
+    `seq`, `last_…`: the first and the last of these answers.
+    """
+
+    slice: Ints
+    member: Ints
+    member_name: Array
+    bytes: Ints
+    offset: Ints
+    lasted_ns: Ints
+    source: Ints
+    seq: Ints
+    last_source: Ints
+    last_seq: Ints
+    why: Array
+
+
+class LostCommits(Table):
+    """Positions that were acknowledged as committed, by the snapshot, and are not in the offsets log; each once.
+
+    `by` "request log": a broker answered so (`source`, `seq`); "own word": only its member says it. `word_…`: the
+    member's line. `refused_with`, `refusal_…`: the error of the broker that refused it; NONE: none did.
+    """
+
+    slice: Ints
+    committed_offset: Ints
+    by: Array
+    refused_with: Ints
+    source: Ints
+    seq: Ints
+    word_source: Ints
+    word_seq: Ints
+    refusal_source: Ints
+    refusal_seq: Ints
+    why: Array
+
+
 T = TypeVar("T", bound=Table)
 Makers = Mapping[type[Table], Callable[[Any], Table]]
 
@@ -442,6 +503,21 @@ class Partitions(Batch):
     def retries(self) -> Retries:
         """See `Retries`."""
         return self._table(Retries)
+
+    @property
+    def committed_late(self) -> CommittedLate:
+        """See `CommittedLate`."""
+        return self._table(CommittedLate)
+
+    @property
+    def uncommitted_reads(self) -> UncommittedReads:
+        """See `UncommittedReads`."""
+        return self._table(UncommittedReads)
+
+    @property
+    def lost_commits(self) -> LostCommits:
+        """See `LostCommits`."""
+        return self._table(LostCommits)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

@@ -1,4 +1,4 @@
-"""Acknowledged commits: is everything that was answered with "stored" in the offsets log?"""
+"""Commits that were acknowledged, and are not there: how `LostCommits` is made."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, always
+from kafka_trial.invariants.batch import index
 from kafka_trial.invariants.clients import incarnation_of, members_of
 from kafka_trial.invariants.commits_log import NOT_TOLD, OPERATOR, UNKNOWN, commits_in_effect
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
     Array,
@@ -29,7 +28,8 @@ from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.partition import LostCommits
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -37,34 +37,9 @@ if TYPE_CHECKING:
 NOBODY = -1  # the member of what a broker acknowledged
 
 
-@invariant(
-    "commit-lost",
-    family="commits",
-    needs=("offsets log", "snapshot"),
-    level="none",
-    progress_in_kafka=True,
-    severity=130,
-    rule=Rule(always),
-    message="the commit of {committed_offset} on {place} was acknowledged ({acknowledged}), but {instead}",
-)
-def commit_lost(batch: Batch) -> Findings:
-    """A commit was acknowledged, to the member or by the request log, and its position is nowhere in the offsets log.
-
-    "The broker sends a successful offset commit response to the consumer only after all the replicas of the offsets
-    topic receive the offsets" (Kafka, Implementation, Consumer Offset Tracking). Never legal. Judged up to the
-    snapshot, because the witness was asked to read to that point. One anomaly a position. A member that reported a
-    commit as stored relies on one that does not exist if the request log shows that it was refused, and that neither
-    this position nor a later one was granted to the member until the report. Undecided if the position is in the log,
-    but at a time that does not fit the answer, or if it is unknown who committed a later one after the refusal. What a
-    transaction committed and then aborted is in the log, so it is not lost; what EndTxn acknowledges is not judged.
-
-    Smallest history: `commit` ok 1, phase snapshot, and the witness read to the end.
-
-    Usual cause: The client said that a position was stored, and it is not there: an error per partition that nobody
-    looked at, a refused commit that was swallowed.
-
-    Remedy: Look at the error of each partition in the commit's answer, not only at the call's; ask again or rewind.
-    """
+@index
+def lost_commits(batch: Batch) -> LostCommits:
+    """Returns the positions that were acknowledged as committed, and are not in the offsets log."""
     acked = _acknowledged(batch)
     log = batch.of(Kind.COMMITTED)
     log = log.having(at_ns=batch.monotonic(log["commit_wall_ns"], log["time_ns"]))
@@ -79,7 +54,17 @@ def commit_lost(batch: Batch) -> Findings:
     there = exactly(stored, stored, wanted, wanted) >= 0
     missing = _weighed(batch, acked.having(target=wanted, there=there).take(end <= first))
     missing = missing.take(ordered(missing["target"], ~missing["lost"], missing["own"], missing["time_ns"]))
-    return _findings(missing, missing.take(first_of(missing["target"])))
+    one, said = missing.take(first_of(missing["target"])), missing.take(missing["own"])
+    own = said.take(first_of(said["target"]))
+    word = exactly(own["target"], own["target"], one["target"], one["target"])
+    return LostCommits(one.columns).having(
+        by=np.array(["request log", "own word"], dtype=object)[one["own"].astype(np.int64)],
+        word_source=picked(own["source"], word, -1),
+        word_seq=picked(own["seq"], word, -1),
+        why=because(
+            (Undecided.LATER_COMMITTER_UNKNOWN, ~one["lost"] & one["whose"]), (Undecided.ANOTHER_TIME, ~one["lost"])
+        ),
+    )
 
 
 def _weighed(batch: Batch, missing: Table) -> Table:
@@ -147,31 +132,6 @@ def _same(rows: Table, others: Table, *names: str) -> tuple[Array, Array]:
     """Returns what the rows of two tables are as numbers that are equal where the named columns are."""
     both = joined(*(np.concatenate([rows[name], others[name]]) for name in names))
     return both[: len(rows)], both[len(rows) :]
-
-
-def _findings(missing: Table, one: Table) -> Findings:
-    """Returns one finding a position; `one` is the worst acknowledgement of each, those of the request log first."""
-    found = one.take(one["lost"])
-    rows = table(
-        slice=found["slice"],
-        order=found["committed_offset"],
-        committed_offset=found["committed_offset"],
-        by=np.array(["request log", "own word"], dtype=object)[found["own"].astype(np.int64)],
-        refused_with=found["refused_with"],
-    )
-    said = missing.take(missing["own"])
-    own = said.take(first_of(said["target"]))
-    word = exactly(own["target"], own["target"], found["target"], found["target"])
-    proofs = [
-        (found["source"], found["seq"]),
-        (picked(own["source"], word, -1), picked(own["seq"], word, -1)),
-        (found["refusal_source"], found["refusal_seq"]),
-    ]
-    undecided = [
-        (Undecided.ANOTHER_TIME, one["slice"][~one["lost"] & ~one["whose"]]),
-        (Undecided.LATER_COMMITTER_UNKNOWN, one["slice"][~one["lost"] & one["whose"]]),
-    ]
-    return Findings(rows, proofs, undecided)
 
 
 def _acknowledged(batch: Batch) -> Table:

@@ -1,16 +1,14 @@
-"""Liveness of commits: is what a member handled committed in time, and does whoever is answered records commit?"""
+"""Progress that is committed late, and reads without a commit: how `CommittedLate` and `UncommittedReads` are made."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from kafka_trial.invariants import commits_log
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.claim_rule import Rule, never, no_rogue_reader_claimed
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.clients import incarnation_at, incarnation_of, members_of
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.handlers import first_done, first_handled_of_records
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -34,66 +32,41 @@ from kafka_trial.invariants.ownership_log import owners_in_turn
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.partition import CommittedLate, UncommittedReads
 
 SECOND_NS = 1_000_000_000
 
 
-@invariant(
-    "uncommitted-progress",
-    family="liveness",
-    needs=("records", "own word", "offsets log", "snapshot"),
-    level="events",
-    progress_in_kafka=True,
-    severity=390,
-    rule=Rule(never),
-    message="record {offset} of {place} was processed {lasted_ms} ms before a commit covered it",
-)
-def uncommitted_progress(batch: Batch) -> Findings:
-    """A record and all before it were handled, its member held the partition on, and for W no commit covered it.
-
-    "The committed position is the last offset that has been stored securely. Should the process fail and restart, this
-    is the offset that the consumer will recover to" (KafkaConsumer, Javadoc); a team declares how often it is stored. W
-    is here that interval plus detection and a rebalance. It differs from `false-lag` in its time: `false-lag` is what
-    stands at the snapshot, after the load (all handled, the position behind or never committed); this is progress that
-    stayed uncommitted in the middle of the trial, and was committed in the end. Records not covered at the snapshot are
-    left to `false-lag`, `stuck-partition` and `late-convergence`. Legal if the partition changed hands meanwhile, and
-    while a fault is in force or was healed less than W before. Undecided if the machine stood still.
-
-    Smallest history: `processed` 0; eleven seconds later committed 1; phase snapshot.
-
-    Usual cause: Work was done long before its position was committed: a crash would repeat all of it.
-
-    Remedy: Commit more often, also while a partition is quiet.
-    """
-    snapshot_ns, window_ns = _snapshot_ns(batch.trial_context), window_ns_of(batch.trial_context)
+@index
+def committed_late(batch: Batch) -> CommittedLate:
+    """Returns the records that had been handled for more than W before a commit covered them."""
+    about, commits = batch.trial_context, commits_in_effect(batch)
+    snapshot_ns, window_ns = _snapshot_ns(about), window_ns_of(about)
     records, ready_ns = batch.records, _ready_ns(batch)
     covering = commits_log.first_covering(batch, records["slice"], records["offset"])
-    covered_ns = picked(commits_in_effect(batch)["effect_ns"], covering, NEVER)
+    covered_ns = picked(commits["effect_ns"], covering, NEVER)
     due_ns = np.where(ready_ns == NEVER, NEVER, ready_ns + window_ns)
     late = (covered_ns - TOLERANCE_NS > due_ns) & (covered_ns <= snapshot_ns) & _held(batch, ready_ns, due_ns)
-    late &= ~under_fault(batch.trial_context, ready_ns, due_ns, window_ns)
+    late &= ~under_fault(about, ready_ns, due_ns, window_ns)
     rows = np.flatnonzero(late)
-    episode = joined(records["slice"][rows], covering[rows])
-    first = first_of(episode)
+    first = first_of(joined(records["slice"][rows], covering[rows]))
     sizes = counts(np.cumsum(np.isin(np.arange(len(rows)), first)) - 1, len(first))
-    rows, delayed = rows[first], machine_stalled(batch.trial_context, ready_ns[rows[first]], due_ns[rows[first]])
-    found, commit = rows[~delayed], covering[rows[~delayed]]
-    handled = first_handled_of_records(batch).row[found]
-    return Findings(
-        table(
-            slice=records["slice"][found],
-            order=records["offset"][found],
-            offset=records["offset"][found],
-            records=sizes[~delayed],
-            committed_offset=commits_in_effect(batch)["committed_offset"][commit],
-            lasted_ms=(covered_ns[found] - ready_ns[found]) // 1_000_000,
-        ),
-        [
-            (first_done(batch)["source"][handled], first_done(batch)["seq"][handled]),
-            (commits_in_effect(batch)["source"][commit], commits_in_effect(batch)["seq"][commit]),
-        ],
-        [(Undecided.DELAYED, records["slice"][rows[delayed]])],
+    rows = rows[first]
+    commit, handled = covering[rows], first_handled_of_records(batch).row[rows]
+    return CommittedLate(
+        {
+            "slice": records["slice"][rows],
+            "offset": records["offset"][rows],
+            "records": sizes,
+            "committed_offset": commits["committed_offset"][commit],
+            "lasted_ns": covered_ns[rows] - ready_ns[rows],
+            "handled_source": first_done(batch)["source"][handled],
+            "handled_seq": first_done(batch)["seq"][handled],
+            "commit_source": commits["source"][commit],
+            "commit_seq": commits["seq"][commit],
+            "why": because((Undecided.DELAYED, machine_stalled(about, ready_ns[rows], due_ns[rows]))),
+        }
     )
 
 
@@ -148,54 +121,22 @@ def _snapshot_ns(trial_context: TrialContext) -> int:
 NOBODY = -1
 
 
-@invariant(
-    "rogue-reader",
-    family="resources",
-    needs=("offsets log", "requests", "snapshot"),
-    level="none",
-    progress_in_kafka=True,
-    severity=410,
-    rule=Rule(no_rogue_reader_claimed),
-    message="member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",
-)
-def rogue_reader(batch: Batch) -> Findings:
-    """A member was answered records of a partition for longer than W, and never committed on it: bytes that no commit
-    explains.
-
-    Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
-    the log they are" (Kafka, Operations, Checking Consumer Position). A member that reads without committing is not
-    seen there, and still loads the brokers. W is here the declared commit interval plus detection and a rebalance.
-    Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for records sent
-    to it as the owner by the offsets log, if it lost the partition, or was stopped, before it had handled anything
-    there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles the rest.
-    Undecided if the machine stood still, or if it is unknown who committed there. Partitions of other topics are not
-    seen.
-
-    Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.
-
-    Usual cause: Somebody fetched records and never committed: a partition read outside the group, or thrown away.
-
-    Remedy: Look which member it is; do not fetch what is not assigned.
-    """
-    reads = _reads(batch)
-    window_ns = window_ns_of(batch.trial_context)
+@index
+def uncommitted_reads(batch: Batch) -> UncommittedReads:
+    """Returns the members that were answered records for more than W without a commit that explains it."""
+    reads, about = _reads(batch), batch.trial_context
+    window_ns = window_ns_of(about)
     reads = reads.take((reads["last_ns"] - reads["first_ns"] > window_ns) & ~_explained(batch, reads, by_nobody=False))
-    reads = reads.take(~_under_own_fault(batch.trial_context, reads, window_ns))
-    delayed = machine_stalled(batch.trial_context, reads["first_ns"], reads["last_ns"])
-    unclear = _explained(batch, reads, by_nobody=True) & ~delayed
-    found = reads.take(~delayed & ~unclear)
-    members = batch.trial_context.members
-    return Findings(
-        table(
-            slice=found["slice"],
-            order=found["member"],
-            member=np.array([members[number] for number in found["member"].tolist()], dtype=object),
-            fetched_bytes=found["bytes"],
-            offset=found["position"],
-            lasted_ms=(found["last_ns"] - found["first_ns"]) // 1_000_000,
-        ),
-        [(found["source"], found["seq"]), (found["last_source"], found["last_seq"])],
-        [(Undecided.DELAYED, reads["slice"][delayed]), (Undecided.COMMITTER_UNKNOWN, reads["slice"][unclear])],
+    reads = reads.take(~_under_own_fault(about, reads, window_ns))
+    why = because(
+        (Undecided.DELAYED, machine_stalled(about, reads["first_ns"], reads["last_ns"])),
+        (Undecided.COMMITTER_UNKNOWN, _explained(batch, reads, by_nobody=True)),
+    )
+    return UncommittedReads(reads.columns).having(
+        member_name=np.array([*about.members, None], dtype=object)[reads["member"]],
+        offset=reads["position"],
+        lasted_ns=reads["last_ns"] - reads["first_ns"],
+        why=why,
     )
 
 
