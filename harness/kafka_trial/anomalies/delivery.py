@@ -10,6 +10,7 @@ from kafka_trial.invariants.claim_rule import (
     Attributes,
     Rule,
     Weight,
+    always,
     in_the_range,
     never,
     not_an_operators,
@@ -202,6 +203,97 @@ def retried(partitions: Partitions) -> Findings:
     """
     again = partitions.retries
     return Findings(table(slice=again.slice, order=again.offset, offset=again.offset), [proof(again)])
+
+
+@invariant(
+    "phantom",
+    family="delivery",
+    needs=("ids", "sends"),
+    level="sink",
+    severity=110,
+    rule=Rule(always),
+    message="a record with the id {id}, which nobody sent, was {what} ({place})",
+)
+def phantom(partitions: Partitions) -> Findings:
+    """An effect, or a delivered record, has an id that was never sent.
+
+    "A consumer instance sees records in the order they are stored in the log" (Kafka, Introduction): it sees what was
+    sent, and nothing else. A send with unknown outcome counts as sent. Undecided if the log itself holds the id,
+    because somebody else writes to the topic. Never legal.
+
+    Smallest history: send `invoke` r0; effect `ok` r7.
+
+    Usual cause: The consumer did something for a record that nobody sent: a wrong id, a default value, an old table.
+
+    Remedy: Look where the id named comes from; check that the effect carries the id of the record that caused it.
+    """
+    unsent, undecided = certain(partitions.unsent)
+    rows = table(slice=unsent.slice, order=unsent.time_ns, id=unsent.id, offset=unsent.offset, what=unsent.what)
+    return Findings(rows, [proof(unsent)], undecided)
+
+
+@invariant(
+    "duplicate-effect",
+    family="delivery",
+    needs=("effects",),
+    level="sink",
+    severity=40,
+    share_of=("effects",),
+    rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
+    message="record {offset} of {place} had its effect again (effect number {number})",
+)
+def duplicate_effect(partitions: Partitions) -> Findings:
+    """One record had two effects, or more: one finding for each beyond the first. Judged by record id.
+
+    "Exactly once: each message is delivered once and only once" (Kafka, Message Delivery Semantics). Legal under
+    at-least-once, where redelivered records have their effect again. Only effects that the sink acknowledged count.
+
+    Smallest history: effect `ok` r0, effect `ok` r0.
+
+    Usual cause: A record was handled again after a rebalance or a crash, and its effect is not idempotent.
+
+    Remedy: Make the effect idempotent (an upsert by the record's id), write it with the position in one transaction, or
+    use Kafka transactions; at-least-once alone never excludes it.
+    """
+    again = partitions.effects_again
+    rows = table(slice=again.slice, order=again.offset, offset=again.offset, number=again.number)
+    return Findings(rows, [proof(again, "first_"), proof(again)])
+
+
+@invariant(
+    "false-report",
+    family="delivery",
+    needs=("own word",),
+    level="events",
+    severity=360,
+    rule=Rule(never),
+    message="the consumer reported {of_record}{place} as {what}, but the {by} shows otherwise",
+)
+def false_report(partitions: Partitions) -> Findings:
+    """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet, or it
+    had not been given the partition.
+
+    "The consumer issues fetch requests to the brokers leading the partitions it wants to consume" (Kafka, Design, The
+    Consumer): a record that no fetch returned cannot have been handled. The workload contradicts a line if the record
+    was sent later; the observer, if the log ended at or below it when asked later; the request log, if no fetch of that
+    process from a position at or below it had brought bytes, or the position asked for next was not beyond it. Counted:
+    such a line is no evidence for the consumer, and a record lost behind it is `skipped`. Not judged where the request
+    log may have gaps: it was not read to its end, a broker was killed before, two clients fetched by turns on one lane,
+    or strangers fetched. Nor is a `processed` line judged if the consumer's progress is elsewhere and it says that it
+    found the record done there. An `assigned` line of a partition that neither log had given to its member opens no
+    ownership epoch.
+
+    Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
+
+    Usual cause: A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a
+    record that the process never fetched; or of a partition that nobody had given to it.
+
+    Remedy: Print record_delivered where the handler begins and record_processed where it ends, from the record itself;
+    and partitions_assigned from the callback that the client library calls.
+    """
+    lines = partitions.refuted_lines
+    rows = table(slice=lines.slice, order=lines.offset, offset=lines.offset, what=lines.what, by=lines.by)
+    return Findings(rows, [proof(lines)])
 
 
 def _redeliveries(again: Redeliveries) -> Findings:

@@ -10,9 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.claim_rule import Rule, never
-from kafka_trial.invariants.false_assignments import false_assigned
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -27,55 +24,9 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_epochs import SAID, member_lines
 from kafka_trial.invariants.request_logs import never_fetched
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.truncations import truncated_away
-
-
-@invariant(
-    "false-report",
-    family="delivery",
-    needs=("own word",),
-    level="events",
-    severity=360,
-    rule=Rule(never),
-    message="the consumer reported {of_record}{place} as {what}, but the {by} shows otherwise",
-)
-def false_report(batch: Batch) -> Findings:
-    """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet, or it
-    had not been given the partition.
-
-    "The consumer issues fetch requests to the brokers leading the partitions it wants to consume" (Kafka, Design, The
-    Consumer): a record that no fetch returned cannot have been handled. The workload contradicts a line if the record
-    was sent later; the observer, if the log ended at or below it when asked later; the request log, if no fetch of that
-    process from a position at or below it had brought bytes, or the position asked for next was not beyond it. Counted:
-    such a line is no evidence for the consumer, and a record lost behind it is `skipped`. Not judged where the request
-    log may have gaps: it was not read to its end, a broker was killed before, two clients fetched by turns on one lane,
-    or strangers fetched. Nor is a `processed` line judged if the consumer's progress is elsewhere and it says that it
-    found the record done there. An `assigned` line of a partition that neither log had given to its member opens no
-    ownership epoch.
-
-    Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
-
-    Usual cause: A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a
-    record that the process never fetched; or of a partition that nobody had given to it.
-
-    Remedy: Print record_delivered where the handler begins and record_processed where it ends, from the record itself;
-    and partitions_assigned from the callback that the client library calls.
-    """
-    lines, claims = refuted_lines(batch).only("slice", "source", "seq", "offset", "kind", "by"), false_assigned(batch)
-    claims = claims.only("slice", "source", "seq").having(
-        offset=np.full(len(claims), NONE),
-        kind=np.full(len(claims), Kind.ASSIGNED),
-        by=np.full(len(claims), WITNESSES.index("request log")),
-    )
-    lines = stacked(lines, claims)
-    by = np.array(WITNESSES, dtype=object)[lines["by"]]
-    said = [lines["kind"] == Kind.DELIVERED, lines["kind"] == Kind.ASSIGNED]
-    what = np.select(said, ["delivered", "assigned"], "processed").astype(object)
-    rows = table(slice=lines["slice"], order=lines["offset"], offset=lines["offset"], what=what, by=by)
-    return Findings(rows, [(lines["source"], lines["seq"])])
-
 
 WITNESSES = ("workload", "observer", "request log")
 _ENDS = (Kind.PROCESSED, Kind.FAILED)  # both say `processed`: a handler that failed had its record

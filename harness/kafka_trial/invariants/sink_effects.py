@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, always, under
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import joined_with, keys_of, stamped
 from kafka_trial.invariants.inferred_ownership_epochs import first_fetch_positions
-from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -33,95 +31,13 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
-from kafka_trial.invariants.rows import Kind, Known
+from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import floors
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.zombie_excuses import in_untold_loss
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-
-@invariant(
-    "phantom",
-    family="delivery",
-    needs=("ids", "sends"),
-    level="sink",
-    severity=110,
-    rule=Rule(always),
-    message="a record with the id {id}, which nobody sent, was {what} ({place})",
-)
-def phantom(batch: Batch) -> Findings:
-    """An effect, or a delivered record, has an id that was never sent.
-
-    "A consumer instance sees records in the order they are stored in the log" (Kafka, Introduction): it sees what was
-    sent, and nothing else. A send with unknown outcome counts as sent. Undecided if the log itself holds the id,
-    because somebody else writes to the topic. Never legal.
-
-    Smallest history: send `invoke` r0; effect `ok` r7.
-
-    Usual cause: The consumer did something for a record that nobody sent: a wrong id, a default value, an old table.
-
-    Remedy: Look where the id named comes from; check that the effect carries the id of the record that caused it.
-    """
-    told = batch.of(Kind.DELIVERED, Kind.ARRIVED)
-    told = told.take(told["known"] & Known.UNSENT > 0).sorted_by("slice", "time_ns", "source", "seq")
-    theirs = told["known"] & Known.READ > 0
-    found = told.take(~theirs)
-    what = np.where(found["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object)
-    rows = table(
-        slice=found["slice"],
-        order=found["time_ns"],
-        id=_ids(batch, found["unsent_id"]),
-        offset=found["offset"],
-        what=what,
-    )
-    return Findings(rows, [(found["source"], found["seq"])], [(Undecided.FOREIGN_PRODUCER, told["slice"][theirs])])
-
-
-@invariant(
-    "duplicate-effect",
-    family="delivery",
-    needs=("effects",),
-    level="sink",
-    severity=40,
-    share_of=("effects",),
-    rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
-    message="record {offset} of {place} had its effect again (effect number {number})",
-)
-def duplicate_effect(batch: Batch) -> Findings:
-    """One record had two effects, or more: one finding for each beyond the first. Judged by record id.
-
-    "Exactly once: each message is delivered once and only once" (Kafka, Message Delivery Semantics). Legal under
-    at-least-once, where redelivered records have their effect again. Only effects that the sink acknowledged count.
-
-    Smallest history: effect `ok` r0, effect `ok` r0.
-
-    Usual cause: A record was handled again after a rebalance or a crash, and its effect is not idempotent.
-
-    Remedy: Make the effect idempotent (an upsert by the record's id), write it with the position in one transaction, or
-    use Kafka transactions; at-least-once alone never excludes it.
-    """
-    effects = batch.arrived
-    record = joined(effects["slice"], effects["id_hash"])
-    number = number_in(record)
-    again = number > 0
-    first = first_of(record)[np.cumsum(number == 0)[again] - 1]
-    rows = table(
-        slice=effects["slice"][again],
-        order=effects["offset"][again],
-        offset=effects["offset"][again],
-        number=number[again] + 1,
-    )
-    proofs = [(effects["source"][at], effects["seq"][at]) for at in (first, np.flatnonzero(again))]
-    return Findings(rows, proofs)
-
-
-def _ids(batch: Batch, codes: Array) -> Array:
-    """Returns the ids that stand in `unsent_id`; few, for only what was never sent carries them."""
-    names = np.array([*batch.keys, None], dtype=object)
-    return names[codes]
 
 
 def effects_in_order(batch: Batch) -> Table:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_trial.model.commits import commits, falls
 from kafka_trial.model.commits_ahead import commits_ahead
+from kafka_trial.model.effects import effects_again, unsent
 from kafka_trial.model.late_work import work_after_revoke, zombie_work
 from kafka_trial.model.lost_commits import lost_commits
 from kafka_trial.model.order import handled_late, side_by_side, steps_back
@@ -14,6 +15,7 @@ from kafka_trial.model.partition import (
     Commits,
     CommitsAhead,
     CommittedLate,
+    EffectsAgain,
     ExpiredUnread,
     Falls,
     HandledLate,
@@ -22,18 +24,21 @@ from kafka_trial.model.partition import (
     Misplaced,
     PassedOver,
     Redeliveries,
+    RefutedLines,
     Retries,
     SideBySide,
     Splits,
     StepsBack,
     UncommittedReads,
     Unhandled,
+    Unsent,
     WorkAfterRevoke,
     ZombieWork,
 )
 from kafka_trial.model.passed_over import passed_over
 from kafka_trial.model.progress import committed_late, uncommitted_reads
 from kafka_trial.model.redeliveries import redeliveries, retries
+from kafka_trial.model.refuted_lines import refuted_lines
 from kafka_trial.model.splits import splits
 from kafka_trial.model.unhandled import unhandled
 from kafka_trial.model.written import altered, expired_unread, lost_writes, misplaced
@@ -42,6 +47,9 @@ if TYPE_CHECKING:
     from kafka_trial.model.partition import Makers
 
 MAKERS: Final[Makers] = {
+    EffectsAgain: effects_again,
+    Unsent: unsent,
+    RefutedLines: refuted_lines,
     LostCommits: lost_commits,
     UncommittedReads: uncommitted_reads,
     CommittedLate: committed_late,

@@ -404,6 +404,44 @@ class LostCommits(Table):
     why: Array
 
 
+class RefutedLines(Table):
+    """Lines of members that a witness contradicts: that a record was "delivered" or "processed", or the partition
+    "assigned" (`what`; `offset` is NONE then). `by` "workload", "observer" or "request log".
+    """
+
+    slice: Ints
+    offset: Ints
+    source: Ints
+    seq: Ints
+    what: Array
+    by: Array
+
+
+class Unsent(Table):
+    """What was "delivered" or "effected" (`what`) with an `id` that nobody sent; not certain where the log holds it."""
+
+    slice: Ints
+    time_ns: Ints
+    offset: Ints
+    id: Array
+    what: Array
+    source: Ints
+    seq: Ints
+    why: Array
+
+
+class EffectsAgain(Table):
+    """Every effect of a record after its first one (`first_…`), by the record's id: the second has `number` 2."""
+
+    slice: Ints
+    offset: Ints
+    number: Ints
+    source: Ints
+    seq: Ints
+    first_source: Ints
+    first_seq: Ints
+
+
 T = TypeVar("T", bound=Table)
 Makers = Mapping[type[Table], Callable[[Any], Table]]
 
@@ -518,6 +556,21 @@ class Partitions(Batch):
     def lost_commits(self) -> LostCommits:
         """See `LostCommits`."""
         return self._table(LostCommits)
+
+    @property
+    def refuted_lines(self) -> RefutedLines:
+        """See `RefutedLines`."""
+        return self._table(RefutedLines)
+
+    @property
+    def unsent(self) -> Unsent:
+        """See `Unsent`."""
+        return self._table(Unsent)
+
+    @property
+    def effects_again(self) -> EffectsAgain:
+        """See `EffectsAgain`."""
+        return self._table(EffectsAgain)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

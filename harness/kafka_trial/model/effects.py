@@ -1,0 +1,47 @@
+"""How `Unsent` and `EffectsAgain` are made; what their columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.kernels import first_of, joined, number_in
+from kafka_trial.invariants.rows import Kind, Known
+from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.partition import EffectsAgain, Unsent
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.invariants.kernels import Array
+
+
+@index
+def unsent(batch: Batch) -> Unsent:
+    """Returns what was delivered, or had its effect, with an id that nobody sent."""
+    told = batch.of(Kind.DELIVERED, Kind.ARRIVED)
+    told = told.take(told["known"] & Known.UNSENT > 0).sorted_by("slice", "time_ns", "source", "seq")
+    return Unsent(told.columns).having(
+        id=_ids(batch, told["unsent_id"]),
+        what=np.where(told["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object),
+        why=because((Undecided.FOREIGN_PRODUCER, told["known"] & Known.READ > 0)),
+    )
+
+
+@index
+def effects_again(batch: Batch) -> EffectsAgain:
+    """Returns every effect of a record after its first one."""
+    effects = batch.arrived
+    number = number_in(joined(effects["slice"], effects["id_hash"]))
+    again = number > 0
+    first = effects.take(first_of(joined(effects["slice"], effects["id_hash"]))).take(np.cumsum(number == 0)[again] - 1)
+    return EffectsAgain(effects.take(again).columns).having(
+        number=number[again] + 1, first_source=first["source"], first_seq=first["seq"]
+    )
+
+
+def _ids(batch: Batch, codes: Array) -> Array:
+    """Returns the ids that stand in `unsent_id`; few, for only what was never sent carries them."""
+    names = np.array([*batch.keys, None], dtype=object)
+    return names[codes]

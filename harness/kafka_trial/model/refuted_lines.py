@@ -1,0 +1,36 @@
+"""How `RefutedLines` is made; what its columns mean stands in `partition.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants import contradicted_lines
+from kafka_trial.invariants.batch import index
+from kafka_trial.invariants.contradicted_lines import WITNESSES
+from kafka_trial.invariants.false_assignments import false_assigned
+from kafka_trial.invariants.kernels import NONE
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import stacked
+from kafka_trial.model.partition import RefutedLines
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@index
+def refuted_lines(batch: Batch) -> RefutedLines:
+    """Returns the lines of members that a witness contradicts."""
+    lines, claims = contradicted_lines.refuted_lines(batch), false_assigned(batch)
+    claims = claims.only("slice", "source", "seq").having(
+        offset=np.full(len(claims), NONE),
+        kind=np.full(len(claims), Kind.ASSIGNED),
+        by=np.full(len(claims), WITNESSES.index("request log")),
+    )
+    told = stacked(lines.only("slice", "source", "seq", "offset", "kind", "by"), claims)
+    said = [told["kind"] == Kind.DELIVERED, told["kind"] == Kind.ASSIGNED]
+    return RefutedLines(told.columns).having(
+        what=np.select(said, ["delivered", "assigned"], "processed").astype(object),
+        by=np.array(WITNESSES, dtype=object)[told["by"]],
+    )
