@@ -31,7 +31,7 @@ from histories import (
     told,
     undecided,
 )
-from kafka_trial.invariants.starvation import waits, whole_rounds, worked
+from kafka_trial.model.starvation import waits, whole_rounds, worked
 
 NAME = "starved-partition"
 FRAME = {"records": 12, "partitions": 3, "old": True}

@@ -20,7 +20,6 @@ from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
 from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
-from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
@@ -46,6 +45,7 @@ from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
 from kafka_trial.judge.spark_session import session, stays_here, warm_session
 from kafka_trial.model.commits_ahead import nameless_hand_ons
+from kafka_trial.model.group import group_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

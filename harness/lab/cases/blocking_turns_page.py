@@ -11,7 +11,7 @@ from typing import Final
 
 from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.errors import PASS
-from kafka_trial.invariants.head_of_line import WAIT_NS_MIN
+from kafka_trial.model.head_of_line import WAIT_NS_MIN
 from lab.cases.blocking_turns import (
     ARRIVALS,
     BLOCKED,

@@ -18,7 +18,7 @@ from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.wall_clock import done_ns
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.liveness import Group
+    from kafka_trial.model.group import Group
 
 SECOND_NS = 1_000_000_000
 ASKING = ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT", "LEAVE_GROUP")

@@ -23,7 +23,7 @@ from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.wall_clock import monotonic
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.liveness import Group
+    from kafka_trial.model.group import Group
 
 SECOND_NS = 1_000_000_000
 LOOP_MIN = 2  # once is the plain failure "exited"; again, after it was started again, is a loop

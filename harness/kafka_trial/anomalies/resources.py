@@ -18,7 +18,7 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation, OomR
 from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.liveness import Group
+    from kafka_trial.model.group import Group
 
 SECOND_NS = 1_000_000_000
 UNSAMPLED_NS = 5 * SECOND_NS  # who lived for so long must have been sampled

@@ -26,7 +26,7 @@ from kafka_trial.model.progress import machine_stalled
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-    from kafka_trial.invariants.liveness import Group
+    from kafka_trial.model.group import Group
 
 
 @invariant(
