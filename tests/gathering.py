@@ -14,7 +14,7 @@ import pytest
 
 import histories
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.model.trial_context import Settings
 from lab.frozen.histories import FrozenHistory, frozen_history, write_histories
 
 OPTION = "--gather-histories"

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_trial.history.event import CORE_FIELDS, Event, to_line
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.kernels import NEVER, NONE
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge import findings
 from kafka_trial.judge.in_memory_history import rows_of_lines
 from kafka_trial.judge.judge import Finding, Judgement, judge_events
+from kafka_trial.model.batch import Batch
+from kafka_trial.model.kernels import NEVER, NONE
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import Settings
 
 MS = 1_000_000
 SECOND_NS = 1_000 * MS

@@ -22,7 +22,7 @@ from kafka_trial.pytest_plugin import Judged
 from kafka_trial.trial.session import Trialed
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from kafka_trial.verdict.decide import decide
-from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.anomalies.claim_rule import Anomaly
 
 
 @pytest.mark.parametrize("word", ["pass", "fail", "unknown"])

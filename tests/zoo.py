@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 
 from kafka_trial import registry
 from kafka_trial.consumers.patched_consumer import PATCHES, find_patch, merged_text, patch_base, program_source
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.consumer_settings import settings_of
+from kafka_trial.model.trial_context import Settings
 
 FIXTURES = registry.CHECKOUT / "fixtures"
 REFERENCES = sorted(FIXTURES.glob("reference/*/*.toml"))

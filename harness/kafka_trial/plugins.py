@@ -185,7 +185,7 @@ def _registering(where: str) -> Iterator[None]:
 
 def _registries() -> Mapping[str, dict[str, Any]]:
     """Returns what is registered, by kind: the registries themselves."""
-    from kafka_trial.invariants import invariant
+    from kafka_trial.anomalies import invariant
     from kafka_trial.nemesis import fault
 
     invariant.list_invariants()

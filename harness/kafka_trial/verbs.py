@@ -493,7 +493,7 @@ def _list_faults() -> Rows:
 
 
 def _list_invariants() -> Rows:
-    from kafka_trial.invariants.invariant import list_invariants
+    from kafka_trial.anomalies.invariant import list_invariants
     from kafka_trial.verdict.decide import breaks
 
     return [

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.cluster.versions import KNOWN, NUMBERS, Release, parse_release
 from kafka_trial.cluster.wiring import Wiring, server_settings
 from kafka_trial.comparison.explain import CONSUMER, KNOWN_CHANGES, ConsumerKind
@@ -15,7 +16,6 @@ from kafka_trial.comparison.figures import FIGURE_NAMES
 from kafka_trial.comparison.pairs import ComparedTrial
 from kafka_trial.comparison.summary import parts_of
 from kafka_trial.comparison.table import compare_trials
-from kafka_trial.invariants.invariant import list_invariants
 
 OLD, NEW = "3.9.2", "4.3.1"
 

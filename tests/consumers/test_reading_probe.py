@@ -13,7 +13,7 @@ import pytest
 from kafka_trial.consumers import probe_writer
 from kafka_trial.consumers.output import CHUNK_BYTES, drain
 from kafka_trial.consumers.reading_probe import ENGINE_HOLDS_NS, ReaderProbe, reading_probe
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until

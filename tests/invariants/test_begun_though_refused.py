@@ -32,7 +32,7 @@ from histories import (
     undecided,
     with_settings,
 )
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.model.trial_context import Settings
 
 # m0 has fetched records 0 to 2, and works on the first one; then the log gives the partition to m1.
 LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]

@@ -30,8 +30,8 @@ from histories import (
     told,
     undecided,
 )
-from kafka_trial.invariants.ownership_epochs import deliveries, member_lines, ownership_epochs
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.ownership_epochs import deliveries, member_lines, ownership_epochs
 
 
 def by(client: str, line: Line, **who: str) -> Line:

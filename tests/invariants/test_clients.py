@@ -28,9 +28,9 @@ from histories import (
     told,
     undecided,
 )
-from kafka_trial.invariants.clients import known_clients
-from kafka_trial.invariants.handlers import completions, finished_handlers
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.clients import known_clients
+from kafka_trial.model.handlers import completions, finished_handlers
 from lab.naive.checker import judge
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_trial.invariants.clocks import earliest
-from kafka_trial.invariants.kernels import NEVER, NONE
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
-from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.clocks import earliest
+from kafka_trial.model.kernels import NEVER, NONE
+from kafka_trial.model.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.model.wall_clock import monotonic
 
 PAIRS = ((1000, 0), (2000, 900), (3000, 2100))  # the wall clock jumped twice
 

@@ -31,7 +31,8 @@ from histories import (
     with_settings,
 )
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.commits_log import (
+from kafka_trial.model.commits import falls
+from kafka_trial.model.commits_log import (
     AMBIGUOUS,
     OPERATOR,
     STRANGER,
@@ -40,7 +41,6 @@ from kafka_trial.invariants.commits_log import (
     first_covering,
     standing,
 )
-from kafka_trial.model.commits import falls
 from kafka_trial.verdict.decide import rule_of
 
 IN_TRANSACTION = with_settings(progress="transaction", delivery="exactly-once")

@@ -31,7 +31,7 @@ from histories import (
     undecided,
     with_settings,
 )
-from kafka_trial.invariants.claim_rule import Anomaly, in_the_range
+from kafka_trial.anomalies.claim_rule import Anomaly, in_the_range
 
 RANGES = [(0, 2), (5, 8)]
 

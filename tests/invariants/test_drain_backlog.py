@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kafka_trial.invariants.drain_backlog import DrainBacklog, slowest_backlog
+from kafka_trial.model.drain_backlog import DrainBacklog, slowest_backlog
 
 SIX = dict.fromkeys(range(6), 100)
 

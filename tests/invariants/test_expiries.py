@@ -27,7 +27,7 @@ from histories import (
     started,
     with_settings,
 )
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.model.group_timeouts import DeclaredTimeouts
 from kafka_trial.verdict.collect import notes_of
 
 ONE_LEFT_S = 2.0  # twice a backlog of one record, at 1/s

@@ -37,10 +37,10 @@ from histories import (
     with_settings,
 )
 from kafka_trial.history.event import to_line
-from kafka_trial.invariants.false_assignments import uncorroborated
-from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.judge.findings import batch_of as batch_made
 from kafka_trial.judge.in_memory_history import rows_of_lines
+from kafka_trial.model.false_assignments import uncorroborated
+from kafka_trial.model.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.verdict.messages import message
 
 Lines = list[Line | list[Line]]

@@ -30,9 +30,9 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.false_losses import false_losses
-from kafka_trial.invariants.ownership_epochs import ownership_epochs
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.model.false_losses import false_losses
+from kafka_trial.model.ownership_epochs import ownership_epochs
+from kafka_trial.model.rows import Kind
 
 Lines = list[Line | list[Line]]
 LOST = said("m0", "lost", entries=[{"topic": "t", "partition": 0}])

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from histories import batch_of, delivered, effect
-from kafka_trial.invariants.families import COMPLETIONS, DELIVERIES, FAMILIES, FETCHES, Family
-from kafka_trial.invariants.rows import ABSENT, Kind
-from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import made_rows, mixed_rows
 from kafka_trial.judge.findings import batch_of as batch_of_rows
+from kafka_trial.model.families import COMPLETIONS, DELIVERIES, FAMILIES, FETCHES, Family
+from kafka_trial.model.rows import ABSENT, Kind
+from kafka_trial.model.trial_context import TrialContext
 
 COMMON = {"slice": np.zeros(2, np.int64), "seq": np.arange(2), "time_ns": np.arange(2)}
 

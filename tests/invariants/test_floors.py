@@ -24,7 +24,7 @@ from histories import (
     tombstone,
     with_settings,
 )
-from kafka_trial.invariants.start_positions import answers_with_starts, floors
+from kafka_trial.model.start_positions import answers_with_starts, floors
 
 M0 = assigned("m0")
 

@@ -32,7 +32,7 @@ from histories import (
     through,
     with_settings,
 )
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.model.trial_context import Settings
 from kafka_trial.verdict.messages import message
 from lab.agreement.sayings import naive_says, vectorised_says
 from lab.history_strategies import History

@@ -18,7 +18,7 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.handlers import completions, finished_handlers, first_handlings
+from kafka_trial.model.handlers import completions, finished_handlers, first_handlings
 
 M0 = assigned("m0")
 

@@ -29,8 +29,8 @@ from histories import (
     waited,
     with_settings,
 )
+from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.invariant import find_invariant
 
 NAME = "head-of-line-blocking"
 FRAME: dict[str, Any] = {"records": 12, "old": True}  # partition 0 has twelve records, partition 1 none

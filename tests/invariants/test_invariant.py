@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from histories import NEVER, NONE, assigned, handled, judgement, with_settings
-from kafka_trial.invariants import invariant
-from kafka_trial.invariants.invariant import Findings, find_invariant, instances, list_invariants, per_slice
-from kafka_trial.invariants.table import of_group, table
+from kafka_trial.anomalies import invariant
+from kafka_trial.anomalies.invariant import Findings, find_invariant, instances, list_invariants, per_slice
+from kafka_trial.model.table import of_group, table
 
 POSITIONS_IN_KAFKA = {
     "commit-ahead",

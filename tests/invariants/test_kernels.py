@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kafka_trial.invariants import kernels as k
+from kafka_trial.model import kernels as k
 
 LARGE = st.sampled_from([k.NONE, k.NEVER, 2**62, -(2**62)])
 VALUES = st.one_of(st.integers(-5, 5), LARGE)

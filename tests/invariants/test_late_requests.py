@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from histories import Line, after, asked, assigned, batch_of, committed, judged, lasting, on, undecided
-from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.model.commits_log import commits_in_effect
 
 Lines = list[Line | list[Line]]
 

@@ -30,9 +30,9 @@ from histories import (
     with_settings,
 )
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
-from kafka_trial.invariants.drain_backlog import DrainBacklog
-from kafka_trial.invariants.liveness_bounds import Timing, convergence_bound_s, stall_window_s
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.model.drain_backlog import DrainBacklog
+from kafka_trial.model.liveness_bounds import Timing, convergence_bound_s, stall_window_s
+from kafka_trial.model.trial_context import Settings
 
 B_OF_ONE_LEFT = (
     "B = 11.0 s (a session expiry of 3 s: 3.0 s, a rebalance: 5.0 s, the commit interval: 1.0 s, "

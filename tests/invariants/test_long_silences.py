@@ -22,8 +22,8 @@ from histories import (
     owner,
     with_settings,
 )
-from kafka_trial.invariants.trial_context import Settings
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.trial_context import Settings
+from kafka_trial.model.undecided import Undecided
 
 RECORDS, HANDLED = 30, 5
 AT_MOST_ONCE = with_settings(delivery="at-most-once")  # five seconds between two polls

@@ -27,8 +27,8 @@ from histories import (
     with_settings,
 )
 from histories import history as framed
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.trial_context import Settings
 from kafka_trial.verdict.messages import message
 from lab.naive.checker import Trial
 from lab.naive.rejoins import never_rejoined

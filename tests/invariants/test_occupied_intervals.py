@@ -24,8 +24,8 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.occupied_intervals import OCCUPIED_INTERVALS, occupied_intervals, occupied_ns
-from kafka_trial.invariants.table import table
+from kafka_trial.model.occupied_intervals import OCCUPIED_INTERVALS, occupied_intervals, occupied_ns
+from kafka_trial.model.table import table
 
 BOTH = assigned("m0", 0, 1)
 COMMIT = asked("OFFSET_COMMIT", "m0", 1)

@@ -28,7 +28,7 @@ from histories import (
     revoked,
     said,
 )
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.model.trial_context import TOLERANCE_NS
 
 
 def test_split_ownership_holds() -> None:

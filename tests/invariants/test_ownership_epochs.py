@@ -23,8 +23,8 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, STILL_OPEN, member_lines, ownership_epochs
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.model.ownership_epochs import BY_EXIT, STILL_OPEN, member_lines, ownership_epochs
+from kafka_trial.model.rows import Kind
 
 HERE = {"topic": "t", "partition": 0}
 STOPPED = said("m0", "stopped")

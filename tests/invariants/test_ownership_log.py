@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from histories import Line, batch_of, gone, holds, on, owner, told
-from kafka_trial.invariants.ownership_log import bridged, logged_assignments
+from kafka_trial.model.ownership_log import bridged, logged_assignments
 
 NEVER = "never"
 

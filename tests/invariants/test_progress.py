@@ -29,7 +29,7 @@ from histories import (
 )
 from kafka_trial.history.consequences import consequences_in
 from kafka_trial.model.progress import machine_stalled, under_fault
-from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
+from kafka_trial.model.trial_context import Settings, TrialContext, Window
 
 NAME = "uncommitted-progress"
 BEGUN = [assigned("m0"), handled("m0", 0, 1)]

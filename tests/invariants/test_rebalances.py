@@ -17,7 +17,7 @@ from histories import (
     revoked,
     told,
 )
-from kafka_trial.invariants.summaries import summaries
+from kafka_trial.model.summaries import summaries
 from kafka_trial.verdict.collect import collect
 from kafka_trial.verdict.verdict_input import Scope
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from histories import Line, after, asked, batch_of, fault, healed, lasting, later, read_late, told
-from kafka_trial.invariants.kernels import NEVER
-from kafka_trial.invariants.response_delivery import (
+from kafka_trial.model.kernels import NEVER
+from kafka_trial.model.response_delivery import (
     answers_of,
     maybe_received,
     received_ns,
     surely_received,
 )
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import table
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
 
 REFUSED = asked("OFFSET_COMMIT", "m0", 1, error=22)
 WAIT = after(0.2)

@@ -21,7 +21,7 @@ from histories import (
     revoked,
     started,
 )
-from kafka_trial.invariants.start_positions import floors
+from kafka_trial.model.start_positions import floors
 
 M0 = assigned("m0")
 FELL = [committed(2), committed(1)]

@@ -18,8 +18,8 @@ from histories import (
     undecided,
     with_settings,
 )
+from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.invariant import find_invariant
 
 STATES = with_settings(events="none", sink="postgres", effects="state")
 KEYED = {"settings": STATES, "records": ["k", "k", "k"]}

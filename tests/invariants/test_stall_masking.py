@@ -20,10 +20,10 @@ from histories import (
     revoked,
     stood_still,
 )
-from kafka_trial.invariants.clocks import earliest
-from kafka_trial.invariants.kernels import NEVER, NONE, Ints
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.clocks import earliest
+from kafka_trial.model.kernels import NEVER, NONE, Ints
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.undecided import Undecided
 
 SECOND_NS = 1_000_000_000
 FETCHED = fetched("m0", 0, size_bytes=9)

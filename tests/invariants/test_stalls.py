@@ -29,7 +29,7 @@ from histories import (
     started,
     with_settings,
 )
-from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.verdict.messages import message
 
 ANSWERED = fetched("m0", 0, size_bytes=90)

@@ -24,7 +24,7 @@ from histories import (
     tombstone,
     with_settings,
 )
-from kafka_trial.invariants.summaries import summaries
+from kafka_trial.model.summaries import summaries
 
 DONE = [assigned("m0"), handled("m0", 0, 1)]
 

@@ -39,8 +39,8 @@ from histories import (
     with_settings,
 )
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.zombies import zombie_windows
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.zombies import zombie_windows
 from kafka_trial.verdict.collect import collect
 from kafka_trial.verdict.decide import decide
 from kafka_trial.verdict.verdict_input import Scope

@@ -33,10 +33,10 @@ from histories import (
     undecided,
     with_settings,
 )
-from kafka_trial.invariants.clocks import uncertainty
-from kafka_trial.invariants.kernels import NEVER, NONE
-from kafka_trial.invariants.ownership_epochs import deliveries
-from kafka_trial.invariants.trial_context import Settings, TrialContext
+from kafka_trial.model.clocks import uncertainty
+from kafka_trial.model.kernels import NEVER, NONE
+from kafka_trial.model.ownership_epochs import deliveries
+from kafka_trial.model.trial_context import Settings, TrialContext
 
 Lines = list[Line | list[Line]]
 BUFFERED = with_settings(stdout="buffered")

@@ -34,7 +34,7 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.model.ownership_epochs import ownership_epochs
 
 BY_HAND = with_settings(protocol="none")
 OF_POSSESSIONS = (

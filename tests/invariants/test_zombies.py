@@ -29,7 +29,7 @@ from histories import (
     told,
     undecided,
 )
-from kafka_trial.invariants.zombies import zombie_windows
+from kafka_trial.model.zombies import zombie_windows
 
 FROZEN = [assigned("m0"), delivered("m0", 0), owner("m1")]
 EXPELLED = lasting(heartbeat("m0", error=25), 0)

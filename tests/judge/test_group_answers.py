@@ -8,9 +8,9 @@ import pytest
 from group_lines import beat, heartbeat, joined, left, synced
 from histories import Line, asked, history
 from kafka_trial.history.event import to_line
-from kafka_trial.invariants.trial_context import GroupAnswer, Settings, TrialContext
 from kafka_trial.judge.cache import from_plain, to_plain
 from kafka_trial.judge.in_memory_history import rows_of_lines
+from kafka_trial.model.trial_context import GroupAnswer, Settings, TrialContext
 
 
 def trial_context(*lines: Line) -> TrialContext:

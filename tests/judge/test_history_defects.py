@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.trial_context import Incarnation, Peak, Settings, TrialContext
 from kafka_trial.judge.history_defects import missing_files, sink_missing, strangers
 from kafka_trial.judge.history_reader import read_tables
+from kafka_trial.model.trial_context import Incarnation, Peak, Settings, TrialContext
 
 SECOND_NS = 1_000_000_000
 

@@ -22,12 +22,12 @@ from histories import (
     said,
 )
 from kafka_trial.history.event import Event, to_line
-from kafka_trial.invariants.kernels import NEVER
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.cache import from_plain, to_plain
 from kafka_trial.judge.in_memory_history import rows_of_lines
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.model.kernels import NEVER
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.trial_context import Settings
 
 
 def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], TrialContextBuilder]:

@@ -42,12 +42,12 @@ from histories import (
     with_settings,
 )
 from kafka_trial.anomalies import ordering
+from kafka_trial.anomalies.invariant import EXAMPLES_MAX, Invariant, find_invariant, list_invariants
 from kafka_trial.history.event import Event, from_line, to_line
-from kafka_trial.invariants.invariant import EXAMPLES_MAX, Invariant, find_invariant, list_invariants
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge import findings
 from kafka_trial.judge import judge as judging
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.trial_context import Settings
 
 pytestmark = pytest.mark.lengthy
 

@@ -13,10 +13,10 @@ import orjson
 import pytest
 
 from kafka_trial import registry
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import SUFFIX, unpack
-from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import TABLE, calibrated
 from kafka_trial.report.row_files import append_row
 from lab.bench.figures import Figure

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kafka_trial import registry
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.invariants.trial_context import Incarnation, Peak, TrialContext
 from kafka_trial.judge.evidence import Seen, missing_evidence
 from kafka_trial.judge.not_judged import NotJudgedReason
+from kafka_trial.model.trial_context import Incarnation, Peak, TrialContext
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from lab.calibration.attempts import header_of

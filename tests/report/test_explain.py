@@ -5,10 +5,10 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.cli import main
 from kafka_trial.errors import PASS, InputError
-from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.undecided import Undecided
 from kafka_trial.registry import CHECKOUT, PACKAGE
 from kafka_trial.report.explain import COUNTED, TABLE, calibrated, explain, page
 from kafka_trial.verdict.collect import FAILURE_HELP, FAILURES

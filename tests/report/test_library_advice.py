@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.invariant import find_invariant
 from kafka_trial.report.explain import explain
 from kafka_trial.report.html import html_of
 from kafka_trial.report.library_advice import LIBRARY_ADVICE, libraries_of, library_advice

@@ -35,9 +35,9 @@ from kafka_trial.consumers.spec import ConsumerSpec, EvidenceGiven, KafkaSetting
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.invariants.drain_backlog import slowest_backlog
-from kafka_trial.invariants.liveness_bounds import drain_bound
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.drain_backlog import slowest_backlog
+from kafka_trial.model.liveness_bounds import drain_bound
 from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress

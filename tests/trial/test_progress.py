@@ -12,7 +12,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.consumers.spec import ConsumerSpec, Ready
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN, convergence_bound_s
+from kafka_trial.model.liveness_bounds import FRESH_MIN, convergence_bound_s
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 

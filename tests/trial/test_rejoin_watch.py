@@ -16,8 +16,8 @@ from histories import GROUP, Line, after, exited, fault, healed, history, phase,
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.spec import ConsumerSpec, KafkaSettings, Ready
 from kafka_trial.history.event import to_line
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.trial_context import Settings
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.group_watch import GroupWatch
 

@@ -15,7 +15,7 @@ import pytest
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.invariants.liveness_bounds import Timing
+from kafka_trial.model.liveness_bounds import Timing
 from kafka_trial.scenario import Limits, Scenario
 from kafka_trial.trial import environment as environment_module
 from kafka_trial.trial.environment import TrialEnvironment

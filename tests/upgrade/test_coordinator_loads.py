@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.kafka_protocol.offsets_records import group_partition
+from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.trial.setup import KEPT_BYTES_MAX
 from kafka_trial.upgrade.availability_events import NEVER, StageTimes
 from kafka_trial.upgrade.coordinator_loads import NOT_ENDED, BrokerLogs, CoordinatorLoad, logged_loads

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.judge.judgement import Finding
 from kafka_trial.verdict.causes import causes_of
 

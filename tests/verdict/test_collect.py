@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import Event
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import CpuWait, Incarnation, IntermediateTopic, Settings, TrialContext, Window
 from kafka_trial.judge.judgement import (
     SERIES,
     Coverage,
@@ -26,6 +25,7 @@ from kafka_trial.judge.judgement import (
     SliceCoverage,
 )
 from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason
+from kafka_trial.model.trial_context import CpuWait, Incarnation, IntermediateTopic, Settings, TrialContext, Window
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.messages import plain
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, claim_of, scope_of

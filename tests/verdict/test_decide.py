@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
+from kafka_trial.anomalies.claim_rule import Anomaly
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.undecided import Undecided
 from kafka_trial.report.report_data import worst
 from kafka_trial.verdict.decide import Verdict, by_root_cause, decide
 from kafka_trial.verdict.files import verdict_to_table, write_verdict

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from histories import assigned, delivered, judged, processed
+from kafka_trial.anomalies import invariant
+from kafka_trial.anomalies.claim_rule import Anomaly
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.claim import Claim
-from kafka_trial.invariants import invariant
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import explain
 from kafka_trial.verbs import LISTS
 from kafka_trial.verdict.decide import Verdict, decide

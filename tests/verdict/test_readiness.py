@@ -10,8 +10,8 @@ import pytest
 from group_lines import beat, heartbeat, joined, left, synced
 from histories import Line, after, assigned, exited, fetched, history, read_late, revoked, started, with_settings
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.trial_context import Settings
 from kafka_trial.verdict.collect import collect
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.verdict_input import Scope

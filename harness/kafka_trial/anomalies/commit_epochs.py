@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, fencing_claimed
-from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import (
+from kafka_trial.anomalies.claim_rule import Rule, fencing_claimed
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.kernels import (
     NONE,
     Array,
     Bools,
@@ -21,13 +21,13 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.rows import Kind, Protocol
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.rows import Kind, Protocol
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @invariant(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import (
+from kafka_trial.anomalies.claim_rule import (
     VIOLATION,
     Attributes,
     Rule,
@@ -17,10 +16,11 @@ from kafka_trial.invariants.claim_rule import (
     sharing_an_event,
     under,
 )
-from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
-from kafka_trial.invariants.kernels import NONE, picked
-from kafka_trial.invariants.table import table
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.claim import Claim
+from kafka_trial.model.kernels import NONE, picked
+from kafka_trial.model.table import table
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions

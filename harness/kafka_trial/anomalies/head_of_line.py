@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.anomalies.claim_rule import VIOLATION, Attributes, Rule, Weight, convergence_claimed
+from kafka_trial.anomalies.invariant import Findings, invariant
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, convergence_claimed
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.head_of_line import WAIT_NS_MIN
+from kafka_trial.model.kernels import (
     NONE,
     Array,
     Bools,
@@ -25,12 +26,11 @@ from kafka_trial.invariants.kernels import (
     picked,
     starts_of,
 )
-from kafka_trial.invariants.occupied_intervals import occupied_ns
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.undecided import Undecided
-from kafka_trial.model.head_of_line import WAIT_NS_MIN
+from kafka_trial.model.occupied_intervals import occupied_ns
 from kafka_trial.model.progress import machine_stalled, under_fault, window_ns_of
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.model.group import Group

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools
-from kafka_trial.invariants.liveness_bounds import (
+from kafka_trial.anomalies.claim_rule import Rule, always, on_the_partition, sharing_an_event
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.group import Group
+from kafka_trial.model.kernels import NEVER, NONE, Array, Bools
+from kafka_trial.model.liveness_bounds import (
     bound_in_words,
     window_in_words,
 )
-from kafka_trial.invariants.stuck_classes import CLASSES
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided
-from kafka_trial.model.group import Group
+from kafka_trial.model.stuck_classes import CLASSES
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import TOLERANCE_NS
+from kafka_trial.model.undecided import Undecided
 
 SECOND_NS = 1_000_000_000
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, order_across_partitions_claimed
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import (
+from kafka_trial.anomalies.claim_rule import Rule, order_across_partitions_claimed
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.kernels import (
     NEVER,
     Ints,
     at_or_before,
@@ -18,7 +18,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.model.table import Table, stacked, table
 
 if TYPE_CHECKING:
     from kafka_trial.model.group import Group

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, always
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import Ints
-from kafka_trial.invariants.rejoining import Awaited, allowance_s, awaited, overdue_s
-from kafka_trial.invariants.table import of_group
-from kafka_trial.invariants.trial_context import GroupAnswer, Membership, TrialContext
-from kafka_trial.invariants.undecided import Undecided
-from kafka_trial.invariants.wall_clock import done_ns
+from kafka_trial.anomalies.claim_rule import Rule, always
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.kernels import Ints
+from kafka_trial.model.rejoining import Awaited, allowance_s, awaited, overdue_s
+from kafka_trial.model.table import of_group
+from kafka_trial.model.trial_context import GroupAnswer, Membership, TrialContext
+from kafka_trial.model.undecided import Undecided
+from kafka_trial.model.wall_clock import done_ns
 
 if TYPE_CHECKING:
     from kafka_trial.model.group import Group

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_trial.invariants.claim_rule import (
+from kafka_trial.anomalies.claim_rule import (
     Rule,
     of_other_keys,
     order_claimed,
     partition_order_claimed,
     sharing_an_event,
 )
-from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
-from kafka_trial.invariants.table import table
+from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions

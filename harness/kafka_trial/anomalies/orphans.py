@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, always
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_group
-from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_in
-from kafka_trial.invariants.rows import Kind, Protocol
-from kafka_trial.invariants.table import table
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.anomalies.claim_rule import Rule, always
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, Ints, per_group
+from kafka_trial.model.liveness_bounds import stall_window_s, timing_in
+from kafka_trial.model.rows import Kind, Protocol
+from kafka_trial.model.table import table
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 SECOND_NS = 1_000_000_000
 Span = tuple[int, int]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
-from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
-from kafka_trial.invariants.table import table
+from kafka_trial.anomalies.claim_rule import Rule, always, fencing_claimed
+from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions

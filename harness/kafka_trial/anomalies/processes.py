@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.anomalies.claim_rule import Rule, always, never
+from kafka_trial.anomalies.invariant import Findings, invariant
 from kafka_trial.history.consequences import Consequence
-from kafka_trial.invariants.claim_rule import Rule, always, never
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
-from kafka_trial.invariants.liveness_bounds import ENDS_PROCESS, fault_ends_ns, stall_window_s, timing_in
-from kafka_trial.invariants.table import of_group
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
-from kafka_trial.invariants.undecided import Undecided
-from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.kernels import NEVER, NONE, Array, Ints
+from kafka_trial.model.liveness_bounds import ENDS_PROCESS, fault_ends_ns, stall_window_s, timing_in
+from kafka_trial.model.table import of_group
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
+from kafka_trial.model.undecided import Undecided
+from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.model.group import Group

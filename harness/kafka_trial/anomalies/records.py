@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import (
+from kafka_trial.anomalies.claim_rule import (
     VIOLATION,
     Attributes,
     Rule,
@@ -15,8 +14,9 @@ from kafka_trial.invariants.claim_rule import (
     the_clusters,
     under,
 )
-from kafka_trial.invariants.invariant import Findings, certain, invariant, proof
-from kafka_trial.invariants.table import table
+from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.claim import Claim
+from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.anomalies.claim_rule import VIOLATION, Attributes, Rule, Weight, memory_claimed
+from kafka_trial.anomalies.invariant import Findings, invariant
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, memory_claimed
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.table import of_group
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation, OomRise
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.table import of_group
+from kafka_trial.model.trial_context import TOLERANCE_NS, Incarnation, OomRise
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.model.group import Group

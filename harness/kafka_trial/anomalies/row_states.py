@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.anomalies.claim_rule import VIOLATION, Attributes, Rule, Weight, on_the_partition
+from kafka_trial.anomalies.invariant import Findings, invariant
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, on_the_partition
-from kafka_trial.invariants.commits_log import final_committed_offsets
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import table
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.commits_log import final_committed_offsets
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import table
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 def _claimed(claim: Claim) -> bool:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, never
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import (
+from kafka_trial.anomalies.claim_rule import Rule, never
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.kernels import (
     Ints,
     between,
     counts,
@@ -17,10 +17,10 @@ from kafka_trial.invariants.kernels import (
     joined,
     ordered,
 )
-from kafka_trial.invariants.table import stacked, table
-from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.model.progress import machine_stalled, under_fault, window_ns_of
 from kafka_trial.model.starvation import ROUNDS_MIN, round_ns, whole_rounds
+from kafka_trial.model.table import stacked, table
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.model.group import Group

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.claim_rule import Rule, under
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import (
+from kafka_trial.anomalies.claim_rule import Rule, under
+from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.kernels import (
     NEVER,
     Array,
     Bools,
@@ -27,13 +27,13 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
+from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @invariant(

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.anomalies.claim_rule import Attributes, Rule, Weight, always, not_an_operators, the_clusters, under
+from kafka_trial.anomalies.invariant import Findings, invariant
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, always, not_an_operators, the_clusters, under
-from kafka_trial.invariants.commits_log import UNKNOWN, commits_in_effect, from_outside
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NONE, exactly, first_of, ordered, picked, previous_in
-from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
-from kafka_trial.invariants.table import Table, of_group, stacked, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, OpenTransaction
-from kafka_trial.invariants.undecided import Undecided
-from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.commits_log import UNKNOWN, commits_in_effect, from_outside
+from kafka_trial.model.kernels import NONE, exactly, first_of, ordered, picked, previous_in
 from kafka_trial.model.progress import machine_stalled
+from kafka_trial.model.rows import IN_TRANSACTION, Kind, Known
+from kafka_trial.model.table import Table, of_group, stacked, table
+from kafka_trial.model.trial_context import TOLERANCE_NS, OpenTransaction
+from kafka_trial.model.undecided import Undecided
+from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
     from kafka_trial.model.group import Group
 
 

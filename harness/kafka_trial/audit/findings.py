@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.audit.commits import Client, Commit, Owners, client_of, some
 from kafka_trial.audit.request import stamp
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.verdict.decide import weigh
 from kafka_trial.verdict.messages import MOVED, WHEN_AND_WHO, message
 from kafka_trial.verdict.verdict_input import VerdictInput

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.anomalies.processes import STORM_MIN
 from kafka_trial.audit.commits import Client, Commit, some
 from kafka_trial.audit.not_judged import IN_OTHER_WORDS, NEVER_JUDGED, NotJudgedByAudit
@@ -35,7 +36,6 @@ from kafka_trial.audit.scope import Scope, all_undecided, some_undecided, with_r
 from kafka_trial.audit.sink_rules import WHO, SinkEvidence, apply_sink_rules
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.verdict.messages import WHEN_AND_WHO

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.audit.commits import together
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.verdict.messages import MOVED, WHEN_AND_WHO
 from kafka_trial.verdict.verdict_input import AnomalyResult
 

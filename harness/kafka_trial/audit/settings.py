@@ -18,8 +18,8 @@ from kafka_trial.audit.offsets import GroupSettings
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.claim import claim_problems
 from kafka_trial.errors import InputError, reason
-from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_of
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.model.liveness_bounds import stall_window_s, timing_of
+from kafka_trial.model.trial_context import Settings
 
 SESSION_TIMEOUT_S, POLL_INTERVAL_S, COMMIT_INTERVAL_S = 45.0, 300.0, 5.0  # Kafka's defaults
 UNCLAIMED = {"delivery": "unclaimed", "order": "none"}

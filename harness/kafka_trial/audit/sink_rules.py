@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.audit.commits import Commit, Owners
 from kafka_trial.audit.not_judged import NotJudgedByAudit
 from kafka_trial.audit.request import NS_PER_S
@@ -18,9 +19,8 @@ from kafka_trial.audit.resets import RESET, PassedOver
 from kafka_trial.audit.scope import Scope, all_undecided, some_undecided, with_reasons
 from kafka_trial.audit.standing_lag import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
+from kafka_trial.model.kernels import NONE
 from kafka_trial.verdict.verdict_input import AnomalyResult
 
 BY_ABSENCE = ("skipped", "unseen", "commit-ahead", "stuck-partition", "late-convergence")

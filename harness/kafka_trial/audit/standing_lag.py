@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.audit.commits import Owners, together
 from kafka_trial.audit.request import NS_PER_S, stamp
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.kernels import NEVER, NONE
-from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_in
 from kafka_trial.judge.judgement import Judgement
+from kafka_trial.model.kernels import NEVER, NONE
+from kafka_trial.model.liveness_bounds import stall_window_s, timing_in
 from kafka_trial.verdict.messages import MOVED, WHEN_AND_WHO
 
 EITHER = (

@@ -1,6 +1,6 @@
-"""Arrow rows: slice rows (`invariants/rows.py`) as Arrow tables, the shape in which they travel.
+"""Arrow rows: slice rows (`model/rows.py`) as Arrow tables, the shape in which they travel.
 
-Whoever makes rows names their family and its columns (`invariants/families.py`).
+Whoever makes rows names their family and its columns (`model/families.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.families import Family
-from kafka_trial.invariants.kernels import Array
-from kafka_trial.invariants.rows import ABSENT, COMMON, NUMBERS
+from kafka_trial.model.families import Family
+from kafka_trial.model.kernels import Array
+from kafka_trial.model.rows import ABSENT, COMMON, NUMBERS
 
 ROWS = pa.schema([*((name, pa.from_numpy_dtype(kind)) for name, kind in NUMBERS.items()), ("key", pa.string())])
 Columns = Mapping[str, Any]  # numpy arrays; of text, Arrow arrays

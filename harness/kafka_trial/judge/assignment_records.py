@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, at_or_after, ordered, picked
-from kafka_trial.invariants.rows import Protocol
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.history_names import HistoryNames, slices_of
+from kafka_trial.model.kernels import NEVER, NONE, Array, at_or_after, ordered, picked
+from kafka_trial.model.rows import Protocol
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
 FIELDS = ("slice", "seq", "time_ns", "protocol", "log_offset", "assignment_epoch", "append_wall_ns", "member_id")

@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
+from kafka_trial.model.kernels import NONE, Array
 
 NOT_AWAITED: Final = ("FETCH", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "METADATA", "APIVERSIONS")
 _CODES: Final = {api: number for number, api in enumerate(NOT_AWAITED, start=1)}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import LostEvents, PrintedLines, TrialContext
+from kafka_trial.anomalies.claim_rule import Anomaly
+from kafka_trial.model.trial_context import LostEvents, PrintedLines, TrialContext
 
 
 @dataclass

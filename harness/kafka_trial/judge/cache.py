@@ -25,8 +25,13 @@ import pyarrow.parquet as pq
 
 from kafka_trial.history.consequences import Consequence
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
-from kafka_trial.invariants.trial_context import (
+from kafka_trial.judge.arrow_rows import ROWS
+from kafka_trial.judge.history_defects import missing_files
+from kafka_trial.judge.history_reader import ReadFile, read_history
+from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
+from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
+from kafka_trial.model.group_timeouts import DeclaredTimeouts
+from kafka_trial.model.trial_context import (
     Connection,
     CpuWait,
     Epoch,
@@ -46,11 +51,6 @@ from kafka_trial.invariants.trial_context import (
     TrialContext,
     Window,
 )
-from kafka_trial.judge.arrow_rows import ROWS
-from kafka_trial.judge.history_defects import missing_files
-from kafka_trial.judge.history_reader import ReadFile, read_history
-from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
-from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
 CACHE_SCHEMA = 24
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.judge.lines import ENTRIES
+from kafka_trial.model.kernels import NONE, Array
 
 
 class Columns:

@@ -1,7 +1,7 @@
 """Connections: over which connection each request came, how long each went on, and whose client it was.
 
 One TCP connection is one client's, so it tells the group members of one process apart, and what it goes on after was
-heard (`invariants/response_delivery.py`). Its name is unique within a broker's life; the lane stands beside it all the
+heard (`model/response_delivery.py`). Its name is unique within a broker's life; the lane stands beside it all the
 same.
 """
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.trial_context import Connection
 from kafka_trial.judge.columns import Columns
+from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.trial_context import Connection
 
 NUMBER = "connection_no"  # the column that `take` adds to a block: the connection's number, -1 where there is none
 

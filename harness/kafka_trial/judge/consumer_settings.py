@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.model.trial_context import Settings
 
 SUCCESSORS = "successor-*.toml"
 TIMES = ("session_timeout_s", "poll_interval_s", "metadata_age_s", "request_timeout_s", "ready_within_s")

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.clients import members_of
-from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.contradicted_lines import is_refuted
-from kafka_trial.invariants.false_assignments import uncorroborated
-from kafka_trial.invariants.handlers import effects_of_deleted, first_handlings
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import Batch
+from kafka_trial.model.clients import members_of
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.contradicted_lines import is_refuted
+from kafka_trial.model.false_assignments import uncorroborated
+from kafka_trial.model.handlers import effects_of_deleted, first_handlings
+from kafka_trial.model.kernels import (
     NEVER,
     Array,
     Bools,
@@ -29,11 +29,11 @@ from kafka_trial.invariants.kernels import (
     first_of,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
-from kafka_trial.invariants.ownership_log import logged_assignments
-from kafka_trial.invariants.rows import Kind, Outcome
-from kafka_trial.invariants.table import FILE, Table, is_among, stacked, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, Window
+from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
+from kafka_trial.model.ownership_log import logged_assignments
+from kafka_trial.model.rows import Kind, Outcome
+from kafka_trial.model.table import FILE, Table, is_among, stacked, table
+from kafka_trial.model.trial_context import TOLERANCE_NS, Window
 
 WORK = ("delivered", "processed", "committed", "moved", "never_begun", "unowned")
 DELIVERED, PROCESSED, COMMITTED, MOVED, NEVER_BEGUN, UNOWNED = range(len(WORK))

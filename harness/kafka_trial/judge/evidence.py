@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from kafka_trial.invariants.invariant import Invariant
-from kafka_trial.invariants.kernels import NEVER
-from kafka_trial.invariants.trial_context import Incarnation, TrialContext
+from kafka_trial.anomalies.invariant import Invariant
 from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason, PartlyNotJudged
+from kafka_trial.model.kernels import NEVER
+from kafka_trial.model.trial_context import Incarnation, TrialContext
 
 # What a sink cannot show of a consumer that prints nothing, and what decides that property of its claim instead.
 ELSEWHERE = {

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered
-from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.history_names import slices_of
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.model.kernels import NONE, Array, first_of, ordered
+from kafka_trial.model.rows import Kind
 
 
 class Fetches:

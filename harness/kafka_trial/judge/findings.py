@@ -13,21 +13,21 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
-from kafka_trial.invariants.occupied_intervals import OCCUPIED_INTERVALS, occupied_intervals
-from kafka_trial.invariants.rows import NUMBERS
-from kafka_trial.invariants.summaries import summaries
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.anomalies.invariant import Invariant, instances, judged, list_invariants, per_slice
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
+from kafka_trial.model.batch import Batch
 from kafka_trial.model.commits_ahead import records_ahead
 from kafka_trial.model.head_of_line import IDLE_WAITS, LAGS, OWNERSHIP_SPANS, idle_waits, lags, ownership_spans
 from kafka_trial.model.makers import MAKERS
 from kafka_trial.model.moved_keys import MOVES, moves
+from kafka_trial.model.occupied_intervals import OCCUPIED_INTERVALS, occupied_intervals
 from kafka_trial.model.partition import Partitions
+from kafka_trial.model.rows import NUMBERS
 from kafka_trial.model.starvation import WAITS, WORKED, waits, worked
+from kafka_trial.model.summaries import summaries
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import TrialContext
 
 # `what` is anomaly, count, undecided, crashed, ahead, summary, coverage, series or one of GATHERED; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.trial_context import GroupAnswer
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.lines import Block
+from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.trial_context import GroupAnswer
 
 Answer = dict[str, Any]  # the fields of a GroupAnswer, but for its member
 Body = Mapping[str, Any]

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.families import HANDED_ON_RECORDS, RECORDS
-from kafka_trial.invariants.kernels import NONE, Array, Bools, between, in_ranges, ordered, picked, previous_in
-from kafka_trial.invariants.rows import OUTCOMES
-from kafka_trial.invariants.table import Table
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
+from kafka_trial.model.families import HANDED_ON_RECORDS, RECORDS
+from kafka_trial.model.kernels import NONE, Array, Bools, between, in_ranges, ordered, picked, previous_in
+from kafka_trial.model.rows import OUTCOMES
+from kafka_trial.model.table import Table
 
 COLUMNS = ("partition", "offset", "seq", "time_ns", "asked_ns", "count")
 

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from kafka_trial.history.event import REQUIRED, kinds_of, lacking
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 from kafka_trial.judge.columns import Columns
+from kafka_trial.model.trial_context import TOLERANCE_NS, TrialContext
 
 NAMED_MAX = 3
 SHOWN_MAX = 40

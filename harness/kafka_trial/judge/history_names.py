@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.kernels import Array
-from kafka_trial.invariants.rows import NOWHERE
-from kafka_trial.invariants.table import Table
 from kafka_trial.judge.columns import Columns
+from kafka_trial.model.kernels import Array
+from kafka_trial.model.rows import NOWHERE
+from kafka_trial.model.table import Table
 
 
 @dataclass

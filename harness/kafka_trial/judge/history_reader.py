@@ -1,4 +1,4 @@
-"""The history of a run folder as slice rows, named by their families (`invariants/families.py`), and its trial context.
+"""The history of a run folder as slice rows, named by their families (`model/families.py`), and its trial context.
 
 Stands between the JSON lines and Spark. Each file is read block by block; one event becomes one row for each slice it
 concerns. Effects are joined to offsets by record id, assignments of KIP-848 get the place where they end. Nothing
@@ -14,7 +14,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.families import (
+from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
+from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
+from kafka_trial.judge.awaited_answers import awaited_answers
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
+from kafka_trial.judge.fetches import Fetches
+from kafka_trial.judge.group_answers import take_group_answers
+from kafka_trial.judge.handed_on import HandedOn
+from kafka_trial.judge.history_defects import HistoryDefects
+from kafka_trial.judge.history_names import ELSEWHERE, slices_of
+from kafka_trial.judge.line_index import LineIndexBuilder
+from kafka_trial.judge.line_times import OwnTimes
+from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
+from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
+from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
+from kafka_trial.judge.record_id_joins import IdJoins, effected_ns
+from kafka_trial.judge.row_states import RowStates
+from kafka_trial.judge.transactions import TakenCommits, transaction_rows
+from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
+from kafka_trial.model.families import (
     ABORTED_RECORDS,
     ASSIGNMENT_RECORDS,
     AWAITED_ANSWERS,
@@ -37,27 +56,8 @@ from kafka_trial.invariants.families import (
     TRANSACTION_ENDS,
     UNREADABLE_LINES,
 )
-from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
-from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
-from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
-from kafka_trial.judge.awaited_answers import awaited_answers
-from kafka_trial.judge.columns import Columns
-from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
-from kafka_trial.judge.fetches import Fetches
-from kafka_trial.judge.group_answers import take_group_answers
-from kafka_trial.judge.handed_on import HandedOn
-from kafka_trial.judge.history_defects import HistoryDefects
-from kafka_trial.judge.history_names import ELSEWHERE, slices_of
-from kafka_trial.judge.line_index import LineIndexBuilder
-from kafka_trial.judge.line_times import OwnTimes
-from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
-from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
-from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
-from kafka_trial.judge.record_id_joins import IdJoins, effected_ns
-from kafka_trial.judge.row_states import RowStates
-from kafka_trial.judge.transactions import TakenCommits, transaction_rows
-from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
+from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 
 Emit = Callable[[pa.Table], object]
 ReadFile = Callable[[Path, LineStats], Iterator[Block]]

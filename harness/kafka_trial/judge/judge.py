@@ -16,14 +16,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from kafka_trial.anomalies.claim_rule import ON_TOPIC, Anomaly
+from kafka_trial.anomalies.invariant import Findings, Invariant, find_invariant, instances, list_invariants
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
-from kafka_trial.invariants.invariant import Findings, Invariant, find_invariant, instances, list_invariants
-from kafka_trial.invariants.rows import NOWHERE
-from kafka_trial.invariants.summaries import SUMMARY
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import Settings, TrialContext
 from kafka_trial.judge.bad_lines import unexplained_by_bad_lines, why_undecided
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
@@ -46,6 +42,10 @@ from kafka_trial.judge.spark_reader import slice_rows_on
 from kafka_trial.judge.spark_session import session, stays_here, warm_session
 from kafka_trial.model.commits_ahead import nameless_hand_ons
 from kafka_trial.model.group import group_of
+from kafka_trial.model.rows import NOWHERE
+from kafka_trial.model.summaries import SUMMARY
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import Settings, TrialContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

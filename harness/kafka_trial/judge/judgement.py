@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.judge.not_judged import NotJudged, PartlyNotJudged
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import TrialContext
 
 SERIES = pa.schema(
     [
@@ -122,7 +122,7 @@ class Judgement:
     `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
     `series` has the columns of SERIES: the lag of each partition over time, as records and as age. `bounds_s` are those
     of liveness, `bounds_in_words` says what they follow from.
-    `slices` has one row a partition (`invariants/summaries.py`), numbered as in the trial context.
+    `slices` has one row a partition (`model/summaries.py`), numbered as in the trial context.
     """
 
     findings: Mapping[str, Finding]

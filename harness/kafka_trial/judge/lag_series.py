@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.handlers import first_handled_of_records
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, at_or_before, composites
-from kafka_trial.invariants.record_ages import committed_age_ns, handled_age_ns
+from kafka_trial.model.batch import Batch
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.handlers import first_handled_of_records
+from kafka_trial.model.kernels import NEVER, NONE, Array, Ints, at_or_before, composites
+from kafka_trial.model.record_ages import committed_age_ns, handled_age_ns
 
 POINTS = 300
 NS_PER_MS = 1_000_000

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.clocks import CLOCKS_NS
-from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
-from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.clocks import CLOCKS_NS
+from kafka_trial.model.kernels import NONE, Array, Bools, Ints
+from kafka_trial.model.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.judge.columns import Columns

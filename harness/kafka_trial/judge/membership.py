@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered, starts_of
-from kafka_trial.invariants.trial_context import HeartbeatRun, MemberSpan
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
+from kafka_trial.model.kernels import NONE, Array, first_of, ordered, starts_of
+from kafka_trial.model.trial_context import HeartbeatRun, MemberSpan
 
 UNTOLD_GAP_NS = 2_000_000_000  # ends a stretch where nobody has been told of a session yet
 APIS = {"HEARTBEAT": 1, "CONSUMERGROUPHEARTBEAT": 2, "JOINGROUP": 2, "SYNCGROUP": 2}

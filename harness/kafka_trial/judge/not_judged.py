@@ -1,7 +1,7 @@
 """Why an anomaly is not judged: every reason there is, as the text that users see.
 
 An anomaly is not judged where the evidence that its invariant needs was not seen (`evidence.py`), or where that
-invariant crashed. A single case that is undecided has its reasons in `invariants/undecided.py`.
+invariant crashed. A single case that is undecided has its reasons in `model/undecided.py`.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import Array
-from kafka_trial.invariants.trial_context import OwnClient
 from kafka_trial.judge.columns import Columns
+from kafka_trial.model.kernels import Array
+from kafka_trial.model.trial_context import OwnClient
 
 NUMBER = "own_client"  # the column that `take` adds to a block: the client's number, -1 where the line names none
 NAMES = ("client_id", "member_id")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, exactly, ordered, picked
+from kafka_trial.model.kernels import NONE, Array, Bools, Ints, exactly, ordered, picked
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MOVED_KEYS, SENDS
-from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import Known
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.wall_clock import monotonic
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, id_hashes
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.model.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MOVED_KEYS, SENDS
+from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.rows import Known
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.wall_clock import monotonic
 
 
 def effected_ns(builder: TrialContextBuilder, columns: Columns, rows: Array) -> Array:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
+from kafka_trial.model.group_timeouts import DeclaredTimeouts
 
 if TYPE_CHECKING:
     from kafka_trial.judge.lines import Block

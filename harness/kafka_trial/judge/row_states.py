@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, first_of, ordered, starts_of
-from kafka_trial.invariants.table import Table, table
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.record_id_index import IdIndex, id_hashes
+from kafka_trial.model.kernels import NONE, Array, Bools, Ints, first_of, ordered, starts_of
+from kafka_trial.model.table import Table, table
 
 CHANGES = ("effect", "row_rewritten", "row_removed")
 

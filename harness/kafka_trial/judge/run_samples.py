@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kafka_trial.history.event import lacking
-from kafka_trial.invariants.trial_context import HARNESS_STALL_NS, TOLERANCE_NS, CpuWait, Epoch, OomRise, Peak
 from kafka_trial.judge.history_names import HistoryNames
+from kafka_trial.model.trial_context import HARNESS_STALL_NS, TOLERANCE_NS, CpuWait, Epoch, OomRise, Peak
 
 Body = Mapping[str, Any]
 Span = tuple[int, int]

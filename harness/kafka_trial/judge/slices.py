@@ -22,10 +22,10 @@ from pyspark.util import PythonEvalType
 
 from kafka_trial import plugins
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
 from kafka_trial.judge.spark_session import spark_failures_named
+from kafka_trial.model.trial_context import TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array, at_or_after
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.trial_context import OpenTransaction
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
+from kafka_trial.model.kernels import NONE, Array, at_or_after
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, stacked, table
+from kafka_trial.model.trial_context import OpenTransaction
 
 OFFSETS_LOG = "__consumer_offsets"
 STATES = {"commit": 1, "abort": 2}

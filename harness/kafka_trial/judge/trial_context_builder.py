@@ -13,15 +13,6 @@ from typing import Any
 
 from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import lacking
-from kafka_trial.invariants.group_presence import membership_of
-from kafka_trial.invariants.trial_context import (
-    Incarnation,
-    IntermediateTopic,
-    Membership,
-    Settings,
-    TrialContext,
-    Window,
-)
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
@@ -31,6 +22,15 @@ from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_timeouts
 from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
 from kafka_trial.judge.transactions import Transactions
+from kafka_trial.model.group_presence import membership_of
+from kafka_trial.model.trial_context import (
+    Incarnation,
+    IntermediateTopic,
+    Membership,
+    Settings,
+    TrialContext,
+    Window,
+)
 
 Body = Mapping[str, Any]
 KEPT = (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.commits_log import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.commits_log import (
     AMBIGUOUS,
     OPERATOR,
     UNKNOWN,
@@ -15,8 +15,8 @@ from kafka_trial.invariants.commits_log import (
     from_outside,
     requests_of,
 )
-from kafka_trial.invariants.handlers import first_handled_of_records
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.handlers import first_handled_of_records
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
@@ -31,18 +31,18 @@ from kafka_trial.invariants.kernels import (
     picked,
     starts_of,
 )
-from kafka_trial.invariants.long_silences import told_of_all
-from kafka_trial.invariants.ownership_epochs import ownership_epochs
-from kafka_trial.invariants.ownership_log import logged_assignments
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.start_positions import answers_with_starts
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.truncations import truncated_away
+from kafka_trial.model.long_silences import told_of_all
+from kafka_trial.model.ownership_epochs import ownership_epochs
+from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.partition import Commits, Falls
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.start_positions import answers_with_starts
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import TOLERANCE_NS
+from kafka_trial.model.truncations import truncated_away
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.commits_log import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.commits import untold
+from kafka_trial.model.commits_log import (
     UNKNOWN,
     commits_in_effect,
     first_covering,
@@ -15,8 +16,8 @@ from kafka_trial.invariants.commits_log import (
     requested,
     requested_at,
 )
-from kafka_trial.invariants.handlers import completions, first_done, first_handled_of_records
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.handlers import completions, first_done, first_handled_of_records
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Bools,
@@ -35,17 +36,16 @@ from kafka_trial.invariants.kernels import (
     previous_in,
     value_at,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, deliveries, member_lines
-from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
-from kafka_trial.invariants.table import Table, is_among, stacked, table
-from kafka_trial.invariants.truncations import overwritten
-from kafka_trial.invariants.undecided import Undecided, because
-from kafka_trial.model.commits import untold
+from kafka_trial.model.ownership_epochs import SAID, deliveries, member_lines
 from kafka_trial.model.partition import CommitsAhead
+from kafka_trial.model.rows import IN_TRANSACTION, Kind
+from kafka_trial.model.table import Table, is_among, stacked, table
+from kafka_trial.model.truncations import overwritten
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-    from kafka_trial.invariants.trial_context import TrialContext
+    from kafka_trial.model.batch import Batch
+    from kafka_trial.model.trial_context import TrialContext
 
 
 READ_WITHIN_NS = 2_000_000_000  # a topic handed on through is read again, unless its brokers do not answer

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.kernels import first_of, joined, number_in
-from kafka_trial.invariants.rows import Kind, Known
-from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.batch import index
+from kafka_trial.model.kernels import first_of, joined, number_in
 from kafka_trial.model.partition import EffectsAgain, Unsent
+from kafka_trial.model.rows import Kind, Known
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-    from kafka_trial.invariants.kernels import Array
+    from kafka_trial.model.batch import Batch
+    from kafka_trial.model.kernels import Array
 
 
 @index

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kafka_trial.invariants.drain_backlog import DrainBacklog, slowest_backlog
-from kafka_trial.invariants.group_timeouts import Movements
-from kafka_trial.invariants.kernels import NONE
-from kafka_trial.invariants.liveness_bounds import (
+from kafka_trial.model.drain_backlog import DrainBacklog, slowest_backlog
+from kafka_trial.model.group_timeouts import Movements
+from kafka_trial.model.kernels import NONE
+from kafka_trial.model.liveness_bounds import (
     NO_BACKLOG,
     DrainBound,
     Timing,
@@ -33,10 +33,10 @@ from kafka_trial.invariants.liveness_bounds import (
     timing_of,
     with_faults,
 )
-from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.summaries import snapshot_ns as snapshot_ns_of
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.undecided import Undecided
 
 SECOND_NS = 1_000_000_000
 SLOWDOWN_MIN = 2.0  # B takes twice the time that the backlog needs: less than that is in it

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.clients import incarnation_of
-from kafka_trial.invariants.handlers import first_handled_of_records
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.clients import incarnation_of
+from kafka_trial.model.handlers import first_handled_of_records
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Ints,
@@ -27,15 +27,15 @@ from kafka_trial.invariants.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
-from kafka_trial.invariants.request_logs import fetches
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, table
+from kafka_trial.model.ownership_epochs import epoch_owners, member_lines, ownership_epochs
 from kafka_trial.model.progress import window_ns_of
+from kafka_trial.model.request_logs import fetches
+from kafka_trial.model.rows import Kind
 from kafka_trial.model.starvation import in_hand, snapshot_ns_in
+from kafka_trial.model.table import Table, table
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 # A fetch of empty partitions stays with its broker for fetch.max.wait.ms, 500 by default, and Java's client sends a
 # broker one at a time: what is asked for after it may take as long, and the ways, without anybody's blocking.

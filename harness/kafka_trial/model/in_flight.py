@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants import indeterminate_commits
-from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.handler_retries import handler_starts
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model import indeterminate_commits
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.handler_retries import handler_starts
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Bools,
@@ -27,13 +27,13 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.request_logs import LATE_NS_MAX, never_fetched
-from kafka_trial.invariants.start_positions import answers_with_starts
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.model.request_logs import LATE_NS_MAX, never_fetched
+from kafka_trial.model.start_positions import answers_with_starts
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 SECOND_NS = 1_000_000_000
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.client_attribution import unattributed
-from kafka_trial.invariants.handlers import finished_handlers, joined_with
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.client_attribution import unattributed
+from kafka_trial.model.handlers import finished_handlers, joined_with
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
@@ -19,19 +19,19 @@ from kafka_trial.invariants.kernels import (
     exactly,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID, member_lines
-from kafka_trial.invariants.ownership_log import logged_assignments
-from kafka_trial.invariants.rightless_effects import effects_after_revoke
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, is_among, stacked
-from kafka_trial.invariants.undecided import Undecided, because
-from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit
-from kafka_trial.invariants.zombie_excuses import fetched_though_told
-from kafka_trial.invariants.zombies import zombie_windows
+from kafka_trial.model.ownership_epochs import SAID, member_lines
+from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.partition import WorkAfterRevoke, ZombieWork
+from kafka_trial.model.rightless_effects import effects_after_revoke
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, is_among, stacked
+from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
+from kafka_trial.model.zombie_excuses import fetched_though_told
+from kafka_trial.model.zombies import zombie_windows
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 _TOLD = ("slice", "callback_source", "offset")  # by which an effect is one that lines tell of

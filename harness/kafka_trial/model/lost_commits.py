@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.clients import incarnation_of, members_of
-from kafka_trial.invariants.commits_log import NOT_TOLD, OPERATOR, UNKNOWN, commits_in_effect
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.clients import incarnation_of, members_of
+from kafka_trial.model.commits_log import NOT_TOLD, OPERATOR, UNKNOWN, commits_in_effect
+from kafka_trial.model.kernels import (
     NONE,
     Array,
     Bools,
@@ -23,16 +23,16 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import member_lines
-from kafka_trial.invariants.request_logs import commit_requests
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.ownership_epochs import member_lines
 from kafka_trial.model.partition import LostCommits
+from kafka_trial.model.request_logs import commit_requests
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, stacked, table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 NOBODY = -1  # the member of what a broker acknowledged
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.clocks import earliest_append_ns
-from kafka_trial.invariants.handlers import completions, finished_handlers
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import Batch
+from kafka_trial.model.clocks import earliest_append_ns
+from kafka_trial.model.handlers import completions, finished_handlers
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     exactly,
     picked,
 )
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.sink_effects import effects_in_order
-from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.zombie_excuses import in_untold_loss
 from kafka_trial.model.order import first_completions
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.sink_effects import effects_in_order
+from kafka_trial.model.table import Table, stacked, table
+from kafka_trial.model.zombie_excuses import in_untold_loss
 
 # `file`, and the places there: where two records share one, their order there is exact.
 WORKED = (

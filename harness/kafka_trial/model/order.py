@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.client_attribution import unattributed
-from kafka_trial.invariants.handler_retries import handler_starts, latest_replay
-from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.client_attribution import unattributed
+from kafka_trial.model.handler_retries import handler_starts, latest_replay
+from kafka_trial.model.handlers import completions, finished_handlers, keys_of
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
@@ -25,18 +25,18 @@ from kafka_trial.invariants.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.sink_effects import late_effects
-from kafka_trial.invariants.table import Table, stacked
-from kafka_trial.invariants.truncations import truncated_below
-from kafka_trial.invariants.undecided import Undecided, because
-from kafka_trial.invariants.zombie_excuses import excused
 from kafka_trial.model.partition import HandledLate, SideBySide, StepsBack
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.sink_effects import late_effects
+from kafka_trial.model.table import Table, stacked
+from kafka_trial.model.truncations import truncated_below
+from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.zombie_excuses import excused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.table import Table
+from kafka_trial.model.batch import Batch
+from kafka_trial.model.table import Table
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.kernels import Array, Bools, Ints
-    from kafka_trial.invariants.trial_context import TrialContext
+    from kafka_trial.model.kernels import Array, Bools, Ints
+    from kafka_trial.model.trial_context import TrialContext
 
 
 class Commits(Table):

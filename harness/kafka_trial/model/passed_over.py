@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.client_attribution import unattributed
-from kafka_trial.invariants.handlers import first_handled_of_records
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.client_attribution import unattributed
+from kafka_trial.model.handlers import first_handled_of_records
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Bools,
@@ -24,15 +24,15 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
 from kafka_trial.model.partition import PassedOver
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import TOLERANCE_NS
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants import commits_log
-from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.clients import incarnation_at, incarnation_of, members_of
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
-from kafka_trial.invariants.handlers import first_done, first_handled_of_records
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model import commits_log
+from kafka_trial.model.batch import Batch, index
+from kafka_trial.model.clients import incarnation_at, incarnation_of, members_of
+from kafka_trial.model.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
+from kafka_trial.model.handlers import first_done, first_handled_of_records
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
@@ -26,14 +26,14 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.liveness_bounds import fault_ends_ns, stall_window_s, timing_in
-from kafka_trial.invariants.ownership_epochs import ownership_epochs
-from kafka_trial.invariants.ownership_log import owners_in_turn
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
-from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.liveness_bounds import fault_ends_ns, stall_window_s, timing_in
+from kafka_trial.model.ownership_epochs import ownership_epochs
+from kafka_trial.model.ownership_log import owners_in_turn
 from kafka_trial.model.partition import CommittedLate, UncommittedReads
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
+from kafka_trial.model.undecided import Undecided, because
 
 SECOND_NS = 1_000_000_000
 

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.handler_retries import handler_starts
-from kafka_trial.invariants.kernels import NEVER, NONE, first_of, joined, ordered, per_group, picked
-from kafka_trial.invariants.ownership_epochs import ownership_epochs
-from kafka_trial.invariants.sink_effects import done_again
-from kafka_trial.invariants.start_positions import floors
-from kafka_trial.invariants.table import Table, stacked
-from kafka_trial.invariants.truncations import truncated_below
+from kafka_trial.model.batch import index
+from kafka_trial.model.handler_retries import handler_starts
+from kafka_trial.model.kernels import NEVER, NONE, first_of, joined, ordered, per_group, picked
+from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.partition import Redeliveries, Retries
+from kafka_trial.model.sink_effects import done_again
+from kafka_trial.model.start_positions import floors
+from kafka_trial.model.table import Table, stacked
+from kafka_trial.model.truncations import truncated_below
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-    from kafka_trial.invariants.kernels import Array
+    from kafka_trial.model.batch import Batch
+    from kafka_trial.model.kernels import Array
 
 
 @index

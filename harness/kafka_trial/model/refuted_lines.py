@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants import contradicted_lines
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.contradicted_lines import WITNESSES
-from kafka_trial.invariants.false_assignments import false_assigned
-from kafka_trial.invariants.kernels import NONE
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import stacked
+from kafka_trial.model import contradicted_lines
+from kafka_trial.model.batch import index
+from kafka_trial.model.contradicted_lines import WITNESSES
+from kafka_trial.model.false_assignments import false_assigned
+from kafka_trial.model.kernels import NONE
 from kafka_trial.model.partition import RefutedLines
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import stacked
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.clients import incarnation_of
-from kafka_trial.invariants.false_assignments import false_assigned
-from kafka_trial.invariants.handler_retries import handler_starts
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.batch import index
+from kafka_trial.model.clients import incarnation_of
+from kafka_trial.model.false_assignments import false_assigned
+from kafka_trial.model.handler_retries import handler_starts
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
@@ -21,21 +21,21 @@ from kafka_trial.invariants.kernels import (
     max_before,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import member_lines, owned_by_other_member
-from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
-from kafka_trial.invariants.rightless_effects import effects_without_right
-from kafka_trial.invariants.rightless_work import work_without_right
-from kafka_trial.invariants.rows import CALLBACKS, Protocol
-from kafka_trial.invariants.table import Table, is_among, stacked, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.undecided import Undecided, because
-from kafka_trial.invariants.work_after_failed_commit import rejected_commit_evidence
-from kafka_trial.invariants.zombie_excuses import fetched_though_told, undecided_moments
-from kafka_trial.invariants.zombies import zombie_windows
+from kafka_trial.model.ownership_epochs import member_lines, owned_by_other_member
+from kafka_trial.model.ownership_log import logged_assignments, owned_by
 from kafka_trial.model.partition import Splits
+from kafka_trial.model.rightless_effects import effects_without_right
+from kafka_trial.model.rightless_work import work_without_right
+from kafka_trial.model.rows import CALLBACKS, Protocol
+from kafka_trial.model.table import Table, is_among, stacked, table
+from kafka_trial.model.trial_context import TOLERANCE_NS
+from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.work_after_failed_commit import rejected_commit_evidence
+from kafka_trial.model.zombie_excuses import fetched_though_told, undecided_moments
+from kafka_trial.model.zombies import zombie_windows
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

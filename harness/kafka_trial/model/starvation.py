@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.client_attribution import group_members
-from kafka_trial.invariants.handlers import first_handled_of_records, records_begun
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.client_attribution import group_members
+from kafka_trial.model.handlers import first_handled_of_records, records_begun
+from kafka_trial.model.kernels import (
     NEVER,
     Array,
     Bools,
@@ -27,13 +27,13 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.ownership_epochs import epoch_owners, member_lines, ownership_epochs
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.model.ownership_epochs import epoch_owners, member_lines, ownership_epochs
 from kafka_trial.model.progress import window_ns_of
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, stacked, table
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 ROUNDS_MIN = 3
 WAITS = (

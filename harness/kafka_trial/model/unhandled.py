@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.commits_log import final_committed_offsets, first_covering
-from kafka_trial.invariants.handlers import first_handled_of_records
-from kafka_trial.invariants.kernels import NEVER, value_at
-from kafka_trial.invariants.truncations import overwritten
-from kafka_trial.invariants.undecided import Undecided, because
+from kafka_trial.model.batch import index
 from kafka_trial.model.commits import untold
+from kafka_trial.model.commits_log import final_committed_offsets, first_covering
+from kafka_trial.model.handlers import first_handled_of_records
 from kafka_trial.model.in_flight import in_flight
+from kafka_trial.model.kernels import NEVER, value_at
 from kafka_trial.model.partition import Unhandled
+from kafka_trial.model.truncations import overwritten
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.absences import expired_while_away
-from kafka_trial.invariants.batch import index
-from kafka_trial.invariants.commits_log import (
+from kafka_trial.model.absences import expired_while_away
+from kafka_trial.model.batch import index
+from kafka_trial.model.commits import untold
+from kafka_trial.model.commits_log import (
     OPERATOR,
     STRANGER,
     UNKNOWN,
@@ -17,8 +18,8 @@ from kafka_trial.invariants.commits_log import (
     first_covering,
     from_outside,
 )
-from kafka_trial.invariants.contradicted_lines import is_refuted
-from kafka_trial.invariants.kernels import (
+from kafka_trial.model.contradicted_lines import is_refuted
+from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
@@ -31,15 +32,14 @@ from kafka_trial.invariants.kernels import (
     starts_of,
     value_at,
 )
-from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
-from kafka_trial.invariants.rows import Kind, Known
-from kafka_trial.invariants.table import Table, stacked
-from kafka_trial.invariants.undecided import Undecided, because
-from kafka_trial.model.commits import untold
+from kafka_trial.model.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.model.partition import Altered, ExpiredUnread, LostWrites, Misplaced
+from kafka_trial.model.rows import Kind, Known
+from kafka_trial.model.table import Table, stacked
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.model.batch import Batch
 
 
 @index

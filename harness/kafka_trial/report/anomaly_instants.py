@@ -15,9 +15,9 @@ import numpy as np
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import line_index
 from kafka_trial.judge.line_index import Stretch
+from kafka_trial.model.table import Table
 from kafka_trial.report.event_text import bounded, in_words, who
 from kafka_trial.report.timeline_clock import TimelineClock
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.invariant import find_invariant
 
 TEXT_MAX = 200
 ENTRIES_MAX = 8

@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
+from kafka_trial.anomalies.invariant import Invariant, list_invariants
 from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.invariants.invariant import Invariant, list_invariants
-from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.model.undecided import Undecided
 from kafka_trial.report.library_advice import library_advice
 from kafka_trial.verdict.collect import FAILURE_HELP
 from kafka_trial.verdict.decide import breaks

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.kernels import Ints
+from kafka_trial.model.kernels import Ints
 
 POINTS_MAX = 300
 PARTITIONS_MAX = 12

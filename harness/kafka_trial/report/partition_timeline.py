@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.clients import incarnation_of
-from kafka_trial.invariants.commits_log import commits_in_effect
-from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
-from kafka_trial.invariants.kernels import Array, Ints, exactly, first_of, joined, picked
-from kafka_trial.invariants.ownership_epochs import member_lines, ownership_epochs
-from kafka_trial.invariants.record_ages import committed_age_ns, handled_age_ns
-from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.model.batch import Batch, index
+from kafka_trial.model.clients import incarnation_of
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.handlers import finished_handlers, first_handled_of_records
+from kafka_trial.model.kernels import Array, Ints, exactly, first_of, joined, picked
+from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
+from kafka_trial.model.record_ages import committed_age_ns, handled_age_ns
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, stacked, table
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.lag_series import Series
 from kafka_trial.report.timeline_clock import NS_PER_MS, TimelineClock

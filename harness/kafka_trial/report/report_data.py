@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
+from kafka_trial.anomalies.claim_rule import ON_TOPIC
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import ON_TOPIC
 from kafka_trial.judge.cache import line_index
 from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts

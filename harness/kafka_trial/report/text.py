@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.invariant import find_invariant
 from kafka_trial.report.event_text import READING, bounded, count_in_words, reading_in_words
 from kafka_trial.report.library_advice import library_advice
 from kafka_trial.report.report_data import Report, not_judged_by_reason, read_report

@@ -25,12 +25,12 @@ import pyarrow.parquet as pq
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.rows import NOWHERE, NUMBERS
-from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.cache import SliceRows, cached_rows, make_cache
 from kafka_trial.judge.consumer_settings import settings_of
+from kafka_trial.model.batch import Batch
+from kafka_trial.model.rows import NOWHERE, NUMBERS
+from kafka_trial.model.table import Table
+from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.report.anomaly_instants import AnomalyInstants, read_anomaly_instants
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.lag_series import read_series

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_trial.invariants.kernels import Ints
+from kafka_trial.model.kernels import Ints
 
 NS_PER_MS = 1_000_000
 

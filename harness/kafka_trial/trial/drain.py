@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.invariants.liveness_bounds import DrainBound, Timing, drain_bound
+from kafka_trial.model.liveness_bounds import DrainBound, Timing, drain_bound
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress
 

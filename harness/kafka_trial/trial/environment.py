@@ -23,8 +23,8 @@ from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.drain_backlog import DrainBacklog, slowest_backlog
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN, NO_BACKLOG, Timing, convergence_bound_s
+from kafka_trial.model.drain_backlog import DrainBacklog, slowest_backlog
+from kafka_trial.model.liveness_bounds import FRESH_MIN, NO_BACKLOG, Timing, convergence_bound_s
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses

@@ -16,9 +16,9 @@ from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
-from kafka_trial.invariants.drain_backlog import DrainBacklog
-from kafka_trial.invariants.group_timeouts import DeclaredTimeouts, Movements
-from kafka_trial.invariants.liveness_bounds import (
+from kafka_trial.model.drain_backlog import DrainBacklog
+from kafka_trial.model.group_timeouts import DeclaredTimeouts, Movements
+from kafka_trial.model.liveness_bounds import (
     HEARTBEATS_A_SESSION,
     NO_BACKLOG,
     Timing,
@@ -27,8 +27,8 @@ from kafka_trial.invariants.liveness_bounds import (
     timing_of,
     with_faults,
 )
-from kafka_trial.invariants.rejoining import awaited, overdue_s
-from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
+from kafka_trial.model.rejoining import awaited, overdue_s
+from kafka_trial.model.trial_context import CpuWait, Settings, TrialContext, Window
 from kafka_trial.trial.rejoin_watch import PresenceCollector
 
 SECOND_NS = 1_000_000_000

@@ -1,7 +1,7 @@
 """Movements, seen live: how long partitions paused so far, since when none got further, and what is in hand.
 
 Fed by `progress.py`, for the bounds of the drain. The judge finds the same in the whole history
-(`invariants/movements.py`, which says what counts).
+(`model/movements.py`, which says what counts).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.group_timeouts import TIMES_FURTHER, Movements
+from kafka_trial.model.group_timeouts import TIMES_FURTHER, Movements
 
 Place = tuple[int, int]  # partition, offset
 Slice = tuple[str, int]  # topic, partition

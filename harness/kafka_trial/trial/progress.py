@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN
+from kafka_trial.model.liveness_bounds import FRESH_MIN
 from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 
 NEVER = 2**63 - 1
@@ -286,7 +286,7 @@ class DrainWatch:
     """Since when a draining group has been as far behind as it is.
 
     Records that were committed past and not handled were skipped, for all that is known, once none has come for
-    `stalled_s`: no bound of the judge's counts with them (`invariants/summaries.py`). None: positions cannot be seen.
+    `stalled_s`: no bound of the judge's counts with them (`model/summaries.py`). None: positions cannot be seen.
     """
 
     settle_s: float

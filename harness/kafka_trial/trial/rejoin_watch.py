@@ -1,6 +1,6 @@
 """Who is in the group under trial, seen live from the history: what the drain waits for where a member is not back yet.
 
-Gathers, event by event, what `invariants/rejoining.py` asks of a trial: processes of members, the offsets log's records
+Gathers, event by event, what `model/rejoining.py` asks of a trial: processes of members, the offsets log's records
 of the group, and what brokers granted in each lane. The judge asks the same functions of the whole history.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.group_presence import membership_of
-from kafka_trial.invariants.trial_context import Incarnation, Membership, MemberSpan
+from kafka_trial.model.group_presence import membership_of
+from kafka_trial.model.trial_context import Incarnation, Membership, MemberSpan
 
 MEMBERS_ONLY: Final = frozenset(
     {"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT"}

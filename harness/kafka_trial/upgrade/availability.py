@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.kernels import Ints
+from kafka_trial.model.kernels import Ints
 from kafka_trial.upgrade.availability_events import (
     NEVER,
     NS_PER_S,

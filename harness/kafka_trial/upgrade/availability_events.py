@@ -12,8 +12,8 @@ from typing import Final
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.invariants.kernels import Ints
-from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.model.kernels import Ints
+from kafka_trial.model.trial_context import TrialContext
 
 NS_PER_S: Final = 1e9
 NEVER: Final = 2**63 - 1

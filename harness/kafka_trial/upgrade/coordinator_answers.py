@@ -16,9 +16,9 @@ import numpy as np
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.kernels import NONE, Ints
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.kernels import NONE, Ints
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.wall_clock import monotonic
 from kafka_trial.upgrade.availability_events import StageTimes, events_of, seconds, within
 
 HEARTBEAT: Final = "HEARTBEAT"  # of the classic protocol

@@ -19,10 +19,10 @@ from typing import Final
 import numpy as np
 
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
-from kafka_trial.invariants.kernels import NONE
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.wall_clock import monotonic
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
+from kafka_trial.model.kernels import NONE
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.wall_clock import monotonic
 from kafka_trial.trial.setup import KEPT_BYTES_MAX
 from kafka_trial.upgrade.availability_events import NS_PER_S, StageTimes, seconds
 from kafka_trial.upgrade.coordinator_answers import Span

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import orjson
 
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
 from kafka_trial.upgrade.cut_off import cut_off_in_words
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ

@@ -15,9 +15,9 @@ from kafka_trial.cluster.cluster import FIRST_CONTROLLER, node_name
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.refused_requests import SOURCE
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.kernels import NONE
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.wall_clock import monotonic
+from kafka_trial.model.kernels import NONE
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.wall_clock import monotonic
 from kafka_trial.upgrade.availability_events import clocks_of
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kafka_trial.anomalies.claim_rule import CONTROL_READ, Anomaly
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import CONTROL_READ, Anomaly
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judgement import Finding

@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kafka_trial.anomalies.claim_rule import ON_TOPIC
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.absences import hits_nobody
-from kafka_trial.invariants.claim_rule import ON_TOPIC
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN
-from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.bad_lines import lost_events_in_words
+from kafka_trial.model.absences import hits_nobody
+from kafka_trial.model.liveness_bounds import FRESH_MIN
+from kafka_trial.model.rows import NOWHERE
 from kafka_trial.verdict.messages import plain
 from kafka_trial.verdict.readiness import working
 from kafka_trial.verdict.unknown_reasons import (
@@ -37,8 +37,8 @@ from kafka_trial.verdict.unknown_reasons import (
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, Violation
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.trial_context import Incarnation, TrialContext, Window
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
+    from kafka_trial.model.trial_context import Incarnation, TrialContext, Window
 
 SOURCES = ("run", "nemesis")
 BOUND_DIFFERS_S = 1.0  # a line that was read a moment later makes the backlog another

@@ -26,13 +26,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from kafka_trial.anomalies.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
+from kafka_trial.anomalies.invariant import find_invariant, list_invariants
 from kafka_trial.claim import ACROSS_PARTITIONS, DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
-from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
-from kafka_trial.invariants.invariant import find_invariant, list_invariants
-from kafka_trial.invariants.trial_context import PrintedLines
-from kafka_trial.invariants.undecided import is_the_machines
 from kafka_trial.judge.not_judged import NotJudgedReason
+from kafka_trial.model.trial_context import PrintedLines
+from kafka_trial.model.undecided import is_the_machines
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.verdict_input import NOT_REACHED, AnomalyResult, Fault, VerdictInput, Violation
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka_trial.invariants.claim_rule import ON_TOPIC, Anomaly
-from kafka_trial.invariants.invariant import find_invariant
+from kafka_trial.anomalies.claim_rule import ON_TOPIC, Anomaly
+from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.kafka_protocol.primitives import error_name
 
 # verdict.json holds no paths: of an absolute one only the last name is kept.

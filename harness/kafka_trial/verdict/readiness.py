@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.invariants.wall_clock import done_ns
+from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.wall_clock import done_ns
 
 EXPELLED = (25, 82, 110)  # UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH
 Given = Mapping[

@@ -11,16 +11,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.consequences import Consequence
-from kafka_trial.invariants.absences import hits_nobody
-from kafka_trial.invariants.trial_context import HARNESS_STALL_NS, TOLERANCE_NS
 from kafka_trial.judge.judgement import FaultCoverage
+from kafka_trial.model.absences import hits_nobody
+from kafka_trial.model.trial_context import HARNESS_STALL_NS, TOLERANCE_NS
 from kafka_trial.verdict.messages import plain
 from kafka_trial.witness.samplers import WALL_JUMP_NS
 
 if TYPE_CHECKING:
     from kafka_trial.history.event import Event
-    from kafka_trial.invariants.trial_context import TrialContext, Window
     from kafka_trial.judge.judge import Coverage, Judgement, SliceCoverage
+    from kafka_trial.model.trial_context import TrialContext, Window
     from kafka_trial.verdict.verdict_input import Scope
 
 HARNESS_STALLED_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import PrintedLines
 from kafka_trial.judge.not_judged import NotJudgedReason
+from kafka_trial.model.trial_context import PrintedLines
 from kafka_trial.scenario import Limits, Topic
 from kafka_trial.verdict.messages import plain
 

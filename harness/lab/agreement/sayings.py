@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.trial_context import Settings
 from lab.history_strategies import History
 from lab.naive.checker import Found, judge
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.consumers.spec import EvidenceGiven
-from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.judge.not_judged import NotJudgedReason
 from lab.calibration.fixture_header import FixtureHeader
 

@@ -361,7 +361,7 @@ SAME = {
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")
-JUDGING_FOLDERS = ("invariants", "judge", "verdict")
+JUDGING_FOLDERS = ("anomalies", "model", "judge", "verdict")
 
 
 @cache

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.model.trial_context import Settings
 from lab.agreement.sayings import instance_of
 from lab.frozen.histories import FrozenHistory
 

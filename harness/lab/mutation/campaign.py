@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.row_files import append_row
-from lab.mutation.killers import PACKAGES, TESTS, Judges, named, test_files
+from lab.mutation.killers import PACKAGES, SOURCES, TESTS, Judges, named, test_files
 from lab.mutation.operators import Mutant, digest_of, function_digests, mutants, planted
 from lab.mutation.rows import (
     BROKEN,
@@ -36,7 +36,6 @@ from lab.mutation.rows import (
 )
 from lab.repository import git_revision
 
-SOURCES = CHECKOUT / "harness" / "kafka_trial"
 ROWS, PAGE = CHECKOUT / "reports" / "mutation.jsonl", CHECKOUT / "reports" / "mutation.md"
 LAB = Path(__file__).parent.parent
 EQUIVALENTS = LAB / "mutation" / "equivalents.toml"

@@ -1,4 +1,4 @@
-"""One mutant before its judges: the tests of `invariants/`, then the naive checker.
+"""One mutant before its judges: the tests of the checker, then the naive checker.
 
 Each mutant has a process of its own, forked from a server that has the libraries imported already, and none of our
 modules. There the mutated module is handed to the import system in place of the file; nothing on disk is touched. First
@@ -38,7 +38,8 @@ from lab.mutation.operators import MODULE
 
 TESTS = CHECKOUT / "tests"
 PRODUCT = "kafka_trial"
-PACKAGES = ("invariants", "model", "anomalies")  # what is mutated; modules of the first are called by their own name
+SOURCES = CHECKOUT / "harness" / PRODUCT
+PACKAGES = ("model", "anomalies")  # what is mutated
 LIBRARIES = ["numpy", "orjson", "pyarrow.compute", "pyarrow.json", "pyarrow.parquet", "pytest", "hypothesis"]
 AGREEMENT = "tests/judge/test_two_judges_agree.py::test_both_judges_say_the_same"
 JUDGED_BY = ("invariants", "verdict")  # what an invariant finds, and what its rule makes of it
@@ -262,12 +263,14 @@ class _Listener:
 
 
 def named(package: str, module: str) -> str:
-    """Returns what a module is called here."""
-    return module if package == PACKAGES[0] else f"{package}.{module}"
+    """Returns what a module is called here: by its own name, unless one of an earlier package has that."""
+    first = next(one for one in PACKAGES if (SOURCES / one / f"{module}.py").exists())
+    return module if package == first else f"{package}.{module}"
 
 
 def _dotted(module: str) -> str:
-    return f"{PRODUCT}.{module if '.' in module else f'{PACKAGES[0]}.{module}'}"
+    packages = (one for one in PACKAGES if (SOURCES / one / f"{module}.py").exists())
+    return f"{PRODUCT}.{module if '.' in module else f'{next(packages)}.{module}'}"
 
 
 def _disagreed(sayings: Path) -> Outcome | None:

@@ -93,7 +93,7 @@ def page(rows: Sequence[Row], equivalents: Sequence[Equivalent], modules: Mappin
     lines = [
         "# Mutation",
         "",
-        "Bugs planted in `invariants/`, `model/` and `anomalies/`, one at a time, and whether the tests noticed: "
+        "Bugs planted in `model/` and `anomalies/`, one at a time, and whether the tests noticed: "
         f"{len(last)} of the {whole} mutants that there are, drawn with seed {SEED}, at {commits}. `make mutate` "
         "goes on where it stopped. Judged by those files of `tests/invariants` and `tests/verdict` that call what was "
         "changed, then by the naive checker on histories of every kind that `tests/judge/test_two_judges_agree.py` "

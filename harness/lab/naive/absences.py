@@ -1,6 +1,6 @@
 """When no member ran because the trial had stopped them all, and what expired meanwhile: by search, one record a time.
 
-Shares nothing with `kafka_trial.invariants.absences`; the rule is the same.
+Shares nothing with `kafka_trial.model.absences`; the rule is the same.
 """
 
 from __future__ import annotations

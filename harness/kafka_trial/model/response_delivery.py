@@ -1,0 +1,137 @@
+"""Which answers a member received: the request log says what a broker sent, never that it arrived.
+
+An answer is surely received where no fault that holds, cuts or delays a member's traffic was in force on its lane from
+the request to the answer; or, where one was, if its connection went on after the heal: a later request on the same
+connection. What was held arrives with the heal, and a process that was stopped reads when it continues.
+
+Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
+asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
+false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kafka_trial.history.consequences import Consequence
+from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
+from kafka_trial.model.wall_clock import monotonic
+
+if TYPE_CHECKING:
+    from kafka_trial.model.batch import Batch
+
+# Under all others a member's answers are left alone: a broker that is down sends none, and what it had sent arrives.
+LATE_OR_LOST: Final = (Consequence.LOSES_ANSWERS, Consequence.DELAYS_ANSWERS, Consequence.FREEZES)
+
+
+def surely_received(trial_context: TrialContext, answers: Table) -> Bools:
+    """Returns which answers their members received for certain; `answers` as in `received_ns`."""
+    received: Bools = received_ns(trial_context, answers) != NEVER
+    return received
+
+
+def maybe_received(trial_context: TrialContext, answers: Table) -> Bools:
+    """Returns which answers their members may have received: all but those held or cut, whose connection is known to
+    have ended with the fault; `answers` as in `received_ns`."""
+    fault = _faults_of(trial_context, answers)
+    known = answers["connection"] >= 0
+    maybe: Bools = (received_ns(trial_context, answers) != NEVER) | ~known | ~fault["cut"]
+    return maybe
+
+
+def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
+    """Returns when each answer was received at the latest, NEVER where that is not certain.
+
+    Columns of `answers`: `source` (of the request log's line), `lane`, `connection` (its number, -1 unknown),
+    `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.
+    """
+    fault = _faults_of(trial_context, answers)
+    went_on = _last_begun_ns(trial_context)[answers["connection"]] > fault["end_ns"]
+    sent_ns = answers["sent_ns"].astype(np.int64)
+    inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
+    return np.where(fault["end_ns"] == NONE, sent_ns, inside)
+
+
+def answers_of(batch: Batch, requests: Table) -> Table:
+    """Returns rows of requests (COMMIT_REQUEST, FETCH_ASKED, …) as `answers`, one each."""
+    sent_ns = batch.monotonic(requests["answered_wall_ns"], requests["time_ns"])
+    return requests.only("source", "lane", "connection").having(
+        begun_ns=sent_ns - requests["duration_ns"], sent_ns=sent_ns
+    )
+
+
+def _last_begun_ns(trial_context: TrialContext) -> Ints:
+    """Returns when the last request of each connection began, and NONE at the end, for the one that is not known."""
+    known = trial_context.connections
+    walls = np.array([NONE if one.last_wall_ns is None else one.last_wall_ns for one in known], np.int64)
+    times = np.array([one.last_time_ns for one in known], np.int64)
+    return np.append(monotonic(trial_context, walls, times), NONE)
+
+
+def _faults_of(trial_context: TrialContext, answers: Table) -> Table:
+    """Returns for each answer the end of the faults in force between request and answer (NONE: there was none).
+
+    `cut`: one of them was cutting, and the answer was sent well inside, by any clock.
+    """
+    held = _spans(trial_context)
+    lanes = np.array([*trial_context.lanes], np.int64)
+    group = _group(trial_context, answers["source"], answers["lane"])
+    last = at_or_before(held["group"], held["begin_ns"], group, answers["sent_ns"])
+    end_ns = picked(held["end_ns"], last, NONE)
+    outside = (last < 0) | (end_ns < answers["begun_ns"]) | ~np.isin(answers["lane"], lanes)
+    well_inside = (answers["sent_ns"] >= picked(held["begin_ns"], last, NONE) + 2 * LOG_TOLERANCE_NS) & (
+        answers["sent_ns"] <= np.maximum(end_ns, 0) - 2 * LOG_TOLERANCE_NS
+    )
+    cut = ~outside & well_inside & (picked(held["cut"], last, 0) == 1)
+    return table(end_ns=np.where(outside, NONE, end_ns), cut=cut)
+
+
+def _spans(trial_context: TrialContext) -> Table:
+    """Returns the stretches of time with faults in force, those that touch as one: by lane and broker, sorted."""
+    rows = np.array([*_reached(trial_context)], np.int64).reshape(-1, 4)
+    group, begin_ns, end_ns, cut = rows[ordered(rows[:, 0], rows[:, 1])].T
+    fresh, reach = starts_of(group), NONE
+    for row in range(len(rows)):  # faults, not events: some dozens at most
+        fresh[row] |= begin_ns[row] > reach
+        reach = end_ns[row] if fresh[row] else max(reach, end_ns[row])
+    first = np.flatnonzero(fresh)
+    ends, cuts = (np.maximum.reduceat(part, first) if len(first) else part for part in (end_ns, cut))
+    return table(group=group[first], begin_ns=begin_ns[first], end_ns=ends, cut=cuts)
+
+
+def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]:
+    """Yields (group, begin, end, cut) of each fault for every lane and request log that it reaches."""
+    logs = [number for number, name in enumerate(trial_context.sources) if name.startswith("requests-")]
+    for window in trial_context.windows:
+        if not window.does(*LATE_OR_LOST):
+            continue
+        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+        end_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
+        for lane, member in trial_context.lanes.items():
+            for log in logs:
+                if _reaches(window, trial_context.members[member], trial_context.sources[log]):
+                    group = _group(trial_context, np.array([log]), np.array([lane]))
+                    yield (
+                        int(group[0]),
+                        begun_ns - LOG_TOLERANCE_NS,
+                        end_ns,
+                        int(window.does(Consequence.LOSES_ANSWERS)),
+                    )
+
+
+def _reaches(window: Window, member: str, log: str) -> bool:
+    """Tells whether a fault is on the way between a member and the broker of a request log."""
+    if window.member is not None:
+        return window.member == member
+    name = window.target.rpartition(":")[2].strip()
+    broker = name[:1] == "b" and name[1:].isdigit()
+    return log == f"requests-{name}" if broker else True
+
+
+def _group(trial_context: TrialContext, sources: Array, lanes: Array) -> Ints:
+    return lanes.astype(np.int64) * (len(trial_context.sources) + 1) + sources

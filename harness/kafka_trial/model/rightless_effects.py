@@ -1,0 +1,122 @@
+"""Effects are handlings too: what a member did to the world with a record that it had no right to any more.
+
+Only the first effect that a member has with a record counts: a further one may be a retry, because the answer to the
+first was lost. Effects at the HTTP sink name their member; whose others are nobody knows for certain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.history.consequences import Consequence
+from kafka_trial.model.client_attribution import alone
+from kafka_trial.model.clients import file_of
+from kafka_trial.model.fencing import fetches_by_member, surely_read_ns, told_away_ns
+from kafka_trial.model.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_before,
+    between,
+    in_ranges,
+    joined,
+    last_true,
+    number_in,
+    ordered,
+    per_group,
+    picked,
+)
+from kafka_trial.model.ownership_epochs import member_lines
+from kafka_trial.model.ownership_log import last_given, others_hold
+from kafka_trial.model.rows import CALLBACKS, Kind
+from kafka_trial.model.sink_effects import effects_in_order
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+
+if TYPE_CHECKING:
+    from kafka_trial.model.batch import Batch
+
+
+def effects_without_right(batch: Batch) -> Table:
+    """Returns the first effects of members with records that they fetched after brokers had told them that they do not
+    have the partition, or without ever having been given it, while others had it; rows of `effects_in_order`."""
+    effects = _first_of_members(batch)
+    told_ns = told_away_ns(batch, effects["slice"], effects["member"], effects["time_ns"])
+    beside = (told_ns < effects["time_ns"]) & others_hold(
+        batch, effects["slice"], effects["member"], effects["time_ns"]
+    )
+    effects, told_ns = effects.take(beside), told_ns[beside]
+    since_ns = np.where(told_ns == NONE, NONE + 1, surely_read_ns(batch, told_ns, stalls=True))
+    return effects.take(_fetched_itself(batch, effects, since_ns))
+
+
+def _fetched_itself(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
+    """Returns whether each effect's record was fetched by its member since that time, while others had the partition,
+    and cannot have been before: the member had not come so far."""
+    asked = fetches_by_member(batch)
+    both = joined(*(np.concatenate([asked[name], effects[name]]) for name in ("slice", "member")))
+    order = ordered(both[: len(asked)], asked["begun_ns"])
+    asked, group = asked.take(order), both[: len(asked)][order]
+    which, row = in_ranges(
+        *between(group, asked["begun_ns"], both[len(asked) :], np.zeros(len(effects), np.int64), effects["time_ns"])
+    )
+    fetch, late = asked.take(row), asked["begun_ns"][row] > since_ns[which]
+    late_here = late & others_hold(batch, fetch["slice"], fetch["member"], fetch["begun_ns"])
+    at_or_below = fetch["fetch_position"] <= effects["offset"][which]
+    brought = np.isin(np.arange(len(effects)), which[late_here & at_or_below & (fetch["answered_bytes"] > 0)])
+    before = per_group(which[~late], fetch["fetch_position"][~late], len(effects), how="max", start=NONE)
+    begins = per_group(which[late], fetch["begun_ns"][late], len(effects), how="min", start=NEVER)
+    first = late & (fetch["begun_ns"] == begins[which])
+    went_on = per_group(which[first], fetch["fetch_position"][first], len(effects), how="max", start=NONE)
+    itself: Bools = brought & (effects["offset"] >= before) & (effects["offset"] >= went_on)
+    return itself
+
+
+def effects_after_revoke(batch: Batch) -> tuple[Table, Table]:
+    """Returns the first effects of members that came after their `revoked` callback had returned, and before the next
+    callback: those that nothing can have held back, and those that a fault may have; with `file` (its source) and
+    `callback` (the seq of that line)."""
+    effects = _first_of_members(batch)
+    effects = effects.having(file=file_of(batch, effects["member"], effects["time_ns"]))
+    own = member_lines(batch)
+    said = own.take(np.isin(own["kind"], CALLBACKS)).sorted_by("slice", "source", "time_ns", "seq")
+    size = len(batch.trial_context.sources) + 1
+    group, wanted = said["slice"] * size + said["source"], effects["slice"] * size + effects["file"]
+    newest = at_or_before(group, said["time_ns"], wanted, effects["time_ns"])
+    last = at_or_before(group, said["time_ns"], wanted, effects["time_ns"] - TOLERANCE_NS)
+    revoked = (last >= 0) & (last == newest) & (picked(said["kind"], last, 0) == Kind.REVOKED)
+    revoked &= (effects["file"] >= 0) & ~batch.vague(effects["file"]) & alone(batch, _speaker(said, last, effects))
+    written_ns = batch.written_ns(effects["file"], picked(said["time_ns"], last, NEVER))
+    given_ns, _ = last_given(batch, effects["slice"], effects["member"], effects["time_ns"])
+    assigned = picked(last_true(group, said["kind"] == Kind.ASSIGNED), last, -1)
+    before = given_ns < np.maximum(picked(said["time_ns"], assigned, NONE), written_ns - LOG_TOLERANCE_NS)
+    revoked &= before  # else it has it again, whatever line is still to be read
+    found = effects.having(callback=picked(said["seq"], last, -1)).take(revoked)
+    held = _held_back(batch, found, picked(said["time_ns"], last, NONE)[revoked])
+    return found.take(~held), found.take(held)
+
+
+def _speaker(said: Table, rows: Ints, effects: Table) -> Table:
+    return table(source=effects["file"], client=picked(said["client"], rows, -1))
+
+
+def _first_of_members(batch: Batch) -> Table:
+    effects = effects_in_order(batch)
+    effects = effects.take(effects["member"] >= 0)
+    effects = effects.take(ordered(effects["slice"], effects["offset"], effects["member"], effects["time_ns"]))
+    return effects.take(number_in(joined(effects["slice"], effects["offset"], effects["member"])) == 0)
+
+
+def _held_back(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
+    """Returns which effects a fault on their member may have held on the way since before that time."""
+    about, held = batch.trial_context, np.zeros(len(effects), np.bool_)
+    for window in about.windows:  # faults, not events: some dozens at most
+        meant = np.array([window.member in (None, name) for name in about.members], np.bool_)[effects["member"]]
+        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+        healed_ns = NEVER - TOLERANCE_NS if window.healed_ns is None else window.healed_ns
+        inside = (begun_ns <= effects["time_ns"]) & (healed_ns + TOLERANCE_NS >= since_ns)
+        held |= meant & inside & (not window.does(Consequence.HARMLESS))
+    return held

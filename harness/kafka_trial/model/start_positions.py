@@ -1,0 +1,212 @@
+"""Start positions: which answers to OffsetFetch somebody starts from, and where an ownership epoch had to start.
+
+A member may ask where its group stands and go on where it is: a gauge does, every few seconds. So an answer is a start
+only where the request log shows that the asker's next fetch of the partition begins there, and that it was not fetching
+it already (the last to fetch it was another member, or a process before, or it had dropped it), or that it rewinds to
+there; and never while the group has given the partition to another member. A fetch that is on its way when the answer
+comes may still be told of first. Where nobody was seen fetching the partition, an answer inside an ownership epoch that
+has been delivered something is none.
+
+The floor is what the broker answered to that assignment's OffsetFetch, which is the one that it starts from: who only
+asks where the group stands moves no floor. Else it is the last durable commit before it (one may be durable although
+the member never saw the answer; where several are possible, the lowest); else the log start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_trial.model.batch import Batch, index
+from kafka_trial.model.clients import incarnation_at, known_clients, members_of
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    between,
+    greatest_in,
+    in_ranges,
+    joined,
+    next_in,
+    per_group,
+    picked,
+)
+from kafka_trial.model.ownership_epochs import deliveries, epoch_owners, ownership_epochs
+from kafka_trial.model.ownership_log import others_hold
+from kafka_trial.model.request_logs import position_answers, timed_fetches
+from kafka_trial.model.rightless_work import without_right
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, stacked
+from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+
+
+@index
+def answers_with_starts(batch: Batch) -> Table:
+    """Returns the answers (`request_logs.position_answers`) with `starts`, whether somebody starts from each, `looks`,
+    whether its asker did not even have the partition, and `fetched_ns`, when it was next seen to fetch it (NEVER: never
+    again)."""
+    answers, asked = position_answers(batch), timed_fetches(batch)
+    fetches = _of_members(batch, asked, asked["answered_ns"])
+    own = fetches.sorted_by("slice", "member", "at_ns", "source", "seq")
+    group, wanted = _askers(own, answers)
+    following = at_or_after(group, own["at_ns"], wanted, answers["at_ns"])
+    then = picked(next_in(group), following, -1)
+    position, next_position = (picked(own["fetch_position"], row, NEVER) for row in (following, then))
+    before = at_or_before(group, own["at_ns"], wanted, answers["at_ns"] - 1)
+    ongoing = _ongoing(batch, answers, fetches, picked(own["at_ns"], before, NONE))
+    begins = ~ongoing & (following >= 0) & _is_answer(answers, position)
+    rewinds = ongoing & (following >= 0) & _is_answer(answers, position)
+    rewinds &= position < picked(own["fetch_position"], before, NONE)
+    late = _is_answer(answers, next_position) & (next_position < position)
+    seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
+    starts = np.where(seen, begins | rewinds | late, ~_inside_by_lines(batch, answers))
+    looks = _of_no_owner(batch, answers)
+    return answers.having(
+        looks=looks,
+        starts=starts & ~looks,
+        fetched_ns=picked(own["at_ns"], following, NEVER),
+    )
+
+
+def _of_no_owner(batch: Batch, answers: Table) -> Bools:
+    """Returns which answers went to a member that surely did not have the partition: it only looked."""
+    of_no_owner = np.ones(len(answers), np.bool_)
+    for at_ns in (answers["at_ns"], answers["at_ns"] + LOG_TOLERANCE_NS):
+        of_no_owner &= others_hold(batch, answers["slice"], answers["member"], at_ns)
+    return of_no_owner
+
+
+def _is_answer(answers: Table, position: Ints) -> Bools:
+    """Returns whether a fetch begins where it was answered; where nothing was committed, wherever its policy says."""
+    found: Bools = (position == answers["committed_offset"]) | (answers["committed_offset"] < 0)
+    return found
+
+
+def _ongoing(batch: Batch, answers: Table, fetches: Table, fetched_ns: Ints) -> Bools:
+    """Returns whether its asker was fetching the partition when each answer came; `fetched_ns`: when it last had."""
+    by_time = fetches.sorted_by("slice", "at_ns")
+    last = at_or_before(by_time["slice"], by_time["at_ns"], answers["slice"], answers["at_ns"] - 1)
+    dropped = _dropped(batch).sorted_by("slice", "member", "at_ns")
+    group, wanted = _askers(dropped, answers)
+    drop = at_or_before(group, dropped["at_ns"], wanted, answers["at_ns"] - 1)
+    incarnation = incarnation_at(batch, answers["member"], answers["at_ns"])
+    since_ns = np.maximum(
+        picked(batch.incarnations["started_ns"], incarnation, NONE), picked(dropped["at_ns"], drop, NONE)
+    )
+    return (fetched_ns != NONE) & (fetched_ns >= since_ns) & (fetched_ns >= picked(by_time["at_ns"], last, NONE))
+
+
+def _dropped(batch: Batch) -> Table:
+    rows = batch.of(Kind.FETCH_DROPPED)
+    return _of_members(batch, rows, batch.monotonic(rows["answered_wall_ns"], rows["time_ns"]))
+
+
+def _of_members(batch: Batch, rows: Table, at_ns: Ints) -> Table:
+    """Returns slice, member, at_ns, fetch_position, source, seq of what members fetched, or no longer do."""
+    member = members_of(batch, rows["lane"], otherwise=-1)
+    return rows.only("slice", "fetch_position", "source", "seq").having(member=member, at_ns=at_ns).take(member >= 0)
+
+
+def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:
+    """Returns (slice, member) of rows and of answers as numbers that are equal where both are."""
+    both = joined(*(np.concatenate([rows[name], answers[name]]) for name in ("slice", "member")))
+    return both[: len(rows)], both[len(rows) :]
+
+
+def _inside_by_lines(batch: Batch, answers: Table) -> Bools:
+    """Returns whether each answer came inside an ownership epoch of its asker that had been delivered something."""
+    given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
+    size = len(ownership_epochs(batch))
+    begun_ns = per_group(given["ownership_epoch"], given["time_ns"], size, how="min", start=NEVER)
+    held = ownership_epochs(batch).having(begun_ns=begun_ns).sorted_by("slice", "member", "open_ns")
+    group, wanted = _askers(held, answers)
+    last = at_or_before(group, held["open_ns"], wanted, answers["at_ns"])
+    begun = picked(held["begun_ns"], last, NEVER) < answers["at_ns"]
+    return begun & (picked(held["close_ns"], last, NONE) >= answers["at_ns"])
+
+
+ASKED_BEFORE_NS_MAX = 2_000_000_000  # how long before the callback returned a member may have asked for its position
+
+
+@index
+def floors(batch: Batch) -> Ints:
+    """Returns the floor of each ownership epoch: a position, the log start where nothing was committed.
+
+    NONE for a consumer whose progress is not in Kafka: wherever it starts is right.
+    """
+    if not batch.trial_context.settings.in_offsets_log:
+        return np.full(len(ownership_epochs(batch)), NONE, np.int64)
+    answered = _answered(batch)
+    durable = _durable(batch)
+    starts = batch.log_starts[ownership_epochs(batch)["slice"]]
+    floor = np.where(answered != NONE, answered, durable)
+    floor = np.where(batch.vague(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
+    floor = np.where(without_right(batch), NONE, floor)  # and nobody told these where to start
+    return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
+
+
+def _answered(batch: Batch) -> Ints:
+    """Returns the answer from which each ownership epoch starts, of those to its member between its assignment and its
+    first delivery; NONE where there is none.
+
+    Where it starts from none of them, it is held to the last one before it began to fetch. Of several clients in a
+    process it is held to what it was answered itself, where its lines name it.
+    """
+    held, answers = ownership_epochs(batch), _by_asker(batch)
+    size = known_clients(batch).size + 1
+    asker = answers["slice"] * size + answers["member"] + 1
+    wanted = held["slice"] * size + np.where(epoch_owners(batch) >= 0, epoch_owners(batch), held["member"]) + 1
+    ended = picked(held["close_ns"], held["before"], NONE)
+    gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
+    earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
+    first_delivery = _first_deliveries(batch)
+    latest = np.where(first_delivery == NEVER, NEVER - 1, first_delivery + LOG_TOLERANCE_NS)
+    first, end = between(asker, answers["at_ns"], wanted, earliest, latest + 1)
+    fetched_ns = picked(answers["fetched_ns"], np.where(first < end, first, -1), NEVER)
+    unfetched = at_or_before(asker, answers["at_ns"], wanted, np.minimum(latest, fetched_ns))
+    started = greatest_in(np.where(answers["starts"], np.arange(len(answers)), -1), first, end)
+    starts = picked(answers["starts"].astype(np.int64), started, 0) == 1
+    chosen = np.where(starts, started, np.where(first < end, unfetched, -1))
+    return picked(answers["committed_offset"], chosen, NONE)
+
+
+def _by_asker(batch: Batch) -> Table:
+    """Returns the answers to each process and, once more, to each of several clients in one, as those of a member."""
+    answers = answers_with_starts(batch).take(~answers_with_starts(batch)["looks"])
+    told_apart = answers.take((answers["client"] >= 0) & (answers["client"] != answers["member"]))
+    both = stacked(answers, told_apart.having(member=told_apart["client"]))
+    return both.sorted_by("slice", "member", "at_ns")
+
+
+def _first_deliveries(batch: Batch) -> Ints:
+    """Returns when each ownership epoch's work began: at its first delivery or, where a broker tells of it, first
+    fetch."""
+    given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
+    size = len(ownership_epochs(batch))
+    first = per_group(given["ownership_epoch"], given["time_ns"], size, how="min", start=NEVER)
+    return np.minimum(first, ownership_epochs(batch)["begun_ns"])
+
+
+def _durable(batch: Batch) -> Ints:
+    """Returns the committed offset that stood when each ownership epoch opened, the lowest of those possible; else
+    NONE."""
+    held, log = ownership_epochs(batch), commits_in_effect(batch)
+    by_time = log.sorted_by("slice", "effect_ns")
+    sure_ns = batch.earliest(held["open_ns"]) - TOLERANCE_NS
+    surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)
+    low, high = between(
+        by_time["slice"],
+        by_time["effect_ns"],
+        held["slice"],
+        sure_ns + 1,
+        held["open_ns"] + TOLERANCE_NS + 1,
+    )
+    which, rows = in_ranges(low, high)
+    lowest = per_group(which, by_time["committed_offset"][rows], len(held), how="min", start=NEVER)
+    before = picked(by_time["committed_offset"], surely, NONE)
+    known = np.where(before == NONE, -1, before)  # before the first commit the log start was the floor
+    return np.where(lowest == NEVER, before, np.minimum(np.where(lowest == NEVER, known, lowest), known))
