@@ -144,6 +144,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it
 }
+# What an anomaly may import of `anomalies/` and `model/`, and what some still import beside that.
+OF_ALL_ANOMALIES = {"anomalies.invariant", "anomalies.claim_rule"}
+TABLES = {"partition", "group", "table", "kernels", "undecided", "claim"}
+ASK_MORE = {
+    "commit_epochs": {"batch", "commits_log", "rows", "trial_context"},
+    "head_of_line": {"head_of_line", "occupied_intervals", "progress", "trial_context"},
+    "liveness": {"liveness_bounds", "stuck_classes", "trial_context"},
+    "never_rejoined": {"rejoining", "trial_context", "wall_clock"},
+    "orphans": {"batch", "liveness_bounds", "rows", "trial_context"},
+    "processes": {"history.consequences", "liveness_bounds", "trial_context", "wall_clock"},
+    "resources": {"trial_context"},
+    "row_states": {"batch", "commits_log", "rows"},
+    "starvation": {"progress", "starvation"},
+    "torn": {"batch", "rows", "trial_context"},
+    "transactions": {"batch", "commits_log", "progress", "rows", "trial_context", "wall_clock"},
+}
 STARTERS = {
     "threading.Thread",
     "Thread",
@@ -192,6 +208,17 @@ def test_imports_point_one_way() -> None:
         if order.index(_room(other)) >= number
     ]
     assert (wrong, upwards) == ([], [])
+
+
+def test_anomalies_ask_the_tables() -> None:
+    """An anomaly is a query: it asks the tables of `model/partition.py` or the group's, no builder, no other anomaly."""
+    asked = {
+        name.removeprefix("anomalies."): {target.removeprefix("model.") for target in targets}
+        for name, targets in ((name, {*imported(module, MODULES)}) for name, module in MODULES.items())
+        if name.startswith("anomalies.") and name not in OF_ALL_ANOMALIES
+    }
+    beyond = {name: more for name, targets in asked.items() if (more := targets - OF_ALL_ANOMALIES - TABLES)}
+    assert beyond == ASK_MORE
 
 
 def test_imports_never_lead_back() -> None:
