@@ -211,7 +211,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_anomalies_ask_the_tables() -> None:
-    """An anomaly is a query: it asks the tables of `model/partition.py` or the group's, no builder, no other anomaly."""
+    """An anomaly is a query: it asks the tables of `model/partition.py` or of the group, and no other anomaly."""
     asked = {
         name.removeprefix("anomalies."): {target.removeprefix("model.") for target in targets}
         for name, targets in ((name, {*imported(module, MODULES)}) for name, module in MODULES.items())
