@@ -7,10 +7,9 @@ from pathlib import Path
 from kafka_trial.registry import CHECKOUT
 
 ODD_RECORD = '''
-from kafka_trial.anomalies.claim_rule import Rule, VIOLATION, order_claimed
-from kafka_trial.anomalies.claim_rule import on_the_partition
-from kafka_trial.model.handlers import completions
+from kafka_trial.anomalies.claim_rule import VIOLATION, Rule, on_the_partition, order_claimed
 from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.handlers import completions
 from kafka_trial.model.table import table
 
 

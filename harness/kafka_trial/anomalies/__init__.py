@@ -1,0 +1,1 @@
+"""The anomalies: what each is, and the question by which it is found (`model/partition.py` answers)."""

@@ -1,9 +1,9 @@
-"""What an invariant is: a pure, vectorised function from a batch of whole slices to findings.
+"""What an invariant is: a pure, vectorised function from the tables of some partitions to findings.
 
 Invariants register themselves with `@invariant(...)`. They know neither Spark nor a cluster. A finding names the events
-that prove it, so that a stranger can open the history and see it. What needs all slices at once (a bound that follows
-from the whole group's backlog) is judged in a second step from the summaries of the slices (`liveness.py`). What
-only the harness's own stalls keep from being found is left undecided, not acquitted.
+that prove it, so that a stranger can open the history and see it. What needs all partitions at once (a bound that
+follows from the whole group's backlog) is judged in a second step from their summaries (`model/group.py`). What only
+the harness's own stalls keep from being found is left undecided, not acquitted.
 """
 
 from __future__ import annotations

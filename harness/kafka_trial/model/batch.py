@@ -1,4 +1,4 @@
-"""A batch: the rows of some whole slices, and what is derived from them once for all invariants.
+"""A batch: the rows of some whole slices, and what is derived from them once for all anomalies.
 
 What is derived stands in modules of its own: ownership epochs in `ownership_epochs.py`, handlers in `handlers.py`, the
 commits that took effect in `commits_log.py`, and so on. Each is a function of a batch, marked as an `index`: it is
