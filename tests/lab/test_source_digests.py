@@ -21,7 +21,7 @@ def test_the_judge_is_what_judging_imports() -> None:
     judge = inside(source_digests._part(source_digests.JUDGES, source_digests.JUDGING_FOLDERS))
     assert {
         "judge/history_reader.py",
-        "invariants/commits_ahead.py",
+        "model/commits_ahead.py",
         "verdict/decide.py",
     } <= judge
     assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "trial/run.py"}
@@ -37,8 +37,8 @@ def test_the_story_of_a_trial_makes_histories() -> None:
 def test_no_anomaly_makes_a_history() -> None:
     """Of the judge only the bounds, and who is in the group: a run drains for as long as its group may take."""
     makes = inside(source_digests._part(source_digests.MAKES, source_digests.MAKING_FOLDERS))
-    assert {file for file in makes if file.startswith(("invariants/", "judge/", "verdict/"))} == {
-        f"invariants/{name}.py"
+    assert {file for file in makes if file.startswith(("anomalies/", "model/", "judge/", "verdict/"))} == {
+        f"model/{name}.py"
         for name in (
             *("drain_backlog", "liveness_bounds", "trial_context", "group_timeouts", "kernels"),
             *("rejoining", "group_presence", "wall_clock"),
