@@ -148,17 +148,14 @@ MAY_IMPORT: dict[str, set[str]] = {
 OF_ALL_ANOMALIES = {"anomalies.invariant", "anomalies.claim_rule"}
 TABLES = {"partition", "group", "table", "kernels", "undecided", "claim"}
 ASK_MORE = {
-    "commit_epochs": {"batch", "commits_log", "rows", "trial_context"},
     "head_of_line": {"head_of_line", "occupied_intervals", "progress", "trial_context"},
     "liveness": {"liveness_bounds", "stuck_classes", "trial_context"},
     "never_rejoined": {"rejoining", "trial_context", "wall_clock"},
     "orphans": {"batch", "liveness_bounds", "rows", "trial_context"},
     "processes": {"history.consequences", "liveness_bounds", "trial_context", "wall_clock"},
     "resources": {"trial_context"},
-    "row_states": {"batch", "commits_log", "rows"},
     "starvation": {"progress", "starvation"},
-    "torn": {"batch", "rows", "trial_context"},
-    "transactions": {"batch", "commits_log", "progress", "rows", "trial_context", "wall_clock"},
+    "transactions": {"progress", "trial_context", "wall_clock"},
 }
 STARTERS = {
     "threading.Thread",

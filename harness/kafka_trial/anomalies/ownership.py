@@ -99,3 +99,44 @@ def zombie_work(partitions: Partitions) -> Findings:
     work = partitions.zombie_work
     rows = table(slice=work.slice, order=work.offset, offset=work.offset, what=work.what)
     return Findings(rows, [proof(work, "given_"), proof(work)])
+
+
+@invariant(
+    "stale-generation",
+    family="ownership",
+    needs=("offsets log", "requests"),
+    level="none",
+    progress_in_kafka=True,
+    outside_transactions=True,
+    severity=230,
+    rule=Rule(fencing_claimed),
+    message="{committed_offset} was committed on {place} with epoch {epoch}, when its member had {current_epoch}",
+)
+def stale_generation(partitions: Partitions) -> Findings:
+    """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.
+
+    "The member epoch is stale. The member must retry after receiving its updated member epoch" (Kafka, Protocol, Error
+    Codes: STALE_MEMBER_EPOCH, KIP-848; for classic groups ILLEGAL_GENERATION): a broker that accepts it lets a member
+    commit what it no longer owns. Legal under KIP-1251 (4.3 and later, shown by the assignment epoch in the record):
+    the member still owned or was revoking the partition, and the epoch was at least that of the assignment. Refused
+    commits are normal, and so is a commit without an epoch. Of several commits of one position at one time the first in
+    the log is taken to be this one, the innocent reading. A request whose line came late is left out: by its order, it
+    may belong to a later commit.
+
+    Smallest history: group record of generation 2, OffsetCommit 1 with generation 1 and no error, committed 1.
+
+    Usual cause: The broker took a commit of an older generation.
+
+    Remedy: A broker should refuse it: look at its version; a member should drop its positions when it rejoins.
+    """
+    stale, undecided = certain(partitions.stale_commits)
+    rows = table(
+        slice=stale.slice,
+        order=stale.log_offset,
+        log_offset=stale.log_offset,
+        committed_offset=stale.committed_offset,
+        epoch=stale.epoch,
+        current_epoch=stale.current_epoch,
+        member=stale.member_name,
+    )
+    return Findings(rows, [proof(stale, of) for of in ("current_", "", "log_")], undecided)

@@ -1,25 +1,16 @@
-"""Row states: what the rows of the consumer's table show when all is done.
-
-Which rows end with the state of an older record is read out of the table's own log (`judge/row_states.py`); here is
-said what that breaks.
-"""
+"""Row states: do the rows of the consumer's table end with what they should show?"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kafka_trial.anomalies.claim_rule import VIOLATION, Attributes, Rule, Weight, on_the_partition
-from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
 from kafka_trial.claim import Claim
-from kafka_trial.model.commits_log import final_committed_offsets
-from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import table
-from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
-    from kafka_trial.model.batch import Batch
+    from kafka_trial.model.partition import Partitions
 
 
 def _claimed(claim: Claim) -> bool:
@@ -44,7 +35,7 @@ def _of_an_entity(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     deciding=("same_key",),
     follows={"reordered-key": on_the_partition},
 )
-def stale_state(batch: Batch) -> Findings:
+def stale_state(partitions: Partitions) -> Findings:
     """A row of the table ended with an older record's state than one it had shown before. Judged by the table's log.
 
     "Messages are never lost but may be redelivered" (Kafka, Message Delivery Semantics). If the rows of a table are
@@ -66,18 +57,13 @@ def stale_state(batch: Batch) -> Findings:
     Remedy: Write only what is newer, in one statement: `INSERT … ON CONFLICT … DO UPDATE … WHERE` the row's version is
     older than the record's; a SELECT before the write decides nothing.
     """
-    rows = batch.of(Kind.ROLLED_BACK).sorted_by("slice", "offset", "older_seq")
-    open_ended = rows["offset"] >= final_committed_offsets(batch)[rows["slice"]]
-    open_ended &= batch.trial_context.settings.in_offsets_log
-    stale = rows.take(~open_ended)
-    partitions = np.array([partition for _, partition in batch.trial_context.slices], np.int64)
-    found = table(
-        slice=stale["slice"],
-        order=stale["offset"],
-        offset=stale["offset"],
-        older_partition=partitions[stale["older_slice"]],
-        older_offset=stale["older_offset"],
-        same_key=stale["keyed"] == 1,
+    stale, undecided = certain(partitions.stale_rows)
+    rows = table(
+        slice=stale.slice,
+        order=stale.offset,
+        offset=stale.offset,
+        older_partition=stale.older_partition,
+        older_offset=stale.older_offset,
+        same_key=stale.same_key,
     )
-    proofs = [(stale["source"], stale[name]) for name in ("seq", "older_seq")]
-    return Findings(found, proofs, [(Undecided.MAY_COME_AGAIN, rows["slice"][open_ended])])
+    return Findings(rows, [proof(stale), (stale.source, stale.older_seq)], undecided)

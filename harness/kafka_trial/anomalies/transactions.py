@@ -1,8 +1,8 @@
-"""Transactions: does a consumer read what was taken back, does its progress go with what it writes, and does each end?
+"""Transactions: does a consumer read what was taken back, does its progress go with what it writes, and does each end,
+the same in all its logs?
 
-Judged from the records of the trial's topic whose transactions were aborted, and from the offsets log; of hanging ones,
-from what the witnesses saw open in their logs when they were asked to read to the end. Those are few: one a producer
-and log at most. Transactions that were torn are in `torn.py`.
+Hanging ones are judged from what the witnesses saw open in their logs when they were asked to read to the end. Those
+are few: one a producer and log at most.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.anomalies.claim_rule import Attributes, Rule, Weight, always, not_an_operators, the_clusters, under
-from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
 from kafka_trial.claim import Claim
-from kafka_trial.model.commits_log import UNKNOWN, commits_in_effect, from_outside
-from kafka_trial.model.kernels import NONE, exactly, first_of, ordered, picked, previous_in
 from kafka_trial.model.progress import machine_stalled
-from kafka_trial.model.rows import IN_TRANSACTION, Kind, Known
-from kafka_trial.model.table import Table, of_group, stacked, table
+from kafka_trial.model.table import of_group, table
 from kafka_trial.model.trial_context import TOLERANCE_NS, OpenTransaction
 from kafka_trial.model.undecided import Undecided
 from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
-    from kafka_trial.model.batch import Batch
     from kafka_trial.model.group import Group
+    from kafka_trial.model.partition import Partitions
 
 
 @invariant(
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     rule=Rule(under("exactly-once")),
     message="record {offset} of {place} was {what} although its transaction was aborted",
 )
-def aborted_read(batch: Batch) -> Findings:
+def aborted_read(partitions: Partitions) -> Findings:
     """A record whose transaction was aborted was delivered, or had its effect: the reader did not wait for its end.
 
     "If set to read_committed, consumer.poll() will only return transactional messages which have been committed"
@@ -53,28 +50,9 @@ def aborted_read(batch: Batch) -> Findings:
 
     Remedy: Set isolation.level=read_committed.
     """
-    gone = batch.of(Kind.ABORTED_RECORD)
-    delivered, arrived = batch.of(Kind.DELIVERED), batch.of(Kind.ARRIVED)
-    arrived = arrived.take((arrived["known"] & Known.READ == 0) & (arrived["id_hash"] != NONE))
-    read = stacked(_hits(gone, delivered, by="offset"), _hits(gone, arrived, by="id_hash"))
-    read = read.take(ordered(read["slice"], read["aborted"], read["time_ns"], read["source"], read["seq"]))
-    found = read.take(first_of(read["slice"], read["aborted"]))
-    what = np.where(found["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object)
-    rows = table(slice=found["slice"], order=found["aborted"], offset=found["aborted"], what=what)
-    return Findings(rows, [(found["gone_source"], found["gone_seq"]), (found["source"], found["seq"])])
-
-
-def _hits(gone: Table, told: Table, *, by: str) -> Table:
-    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or
-    id_hash."""
-    known = gone.sorted_by("slice", by, "offset")
-    at = exactly(known["slice"], known[by], told["slice"], told[by])
-    hit = told.only("slice", "kind", "time_ns", "source", "seq").take(at >= 0)
-    of = {name: known[column][at[at >= 0]] for name, column in _OF_GONE.items()}
-    return hit.having(**of)
-
-
-_OF_GONE = {"aborted": "offset", "gone_source": "source", "gone_seq": "seq"}
+    read = partitions.aborted_reads
+    rows = table(slice=read.slice, order=read.aborted_offset, offset=read.aborted_offset, what=read.what)
+    return Findings(rows, [proof(read, "aborted_"), proof(read)])
 
 
 def _outside_transaction(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -98,7 +76,7 @@ def _outside_transaction(claim: Claim, attributes: Attributes) -> tuple[Weight, 
         "repeats",
     ),
 )
-def offset_outside_transaction(batch: Batch) -> Findings:
+def offset_outside_transaction(partitions: Partitions) -> Findings:
     """A position was committed outside of any transaction, although the consumer's progress is in its transactions.
 
     Its output may then be undone without the position, or its position stored without the output. "The consumer should
@@ -113,29 +91,58 @@ def offset_outside_transaction(batch: Batch) -> Findings:
 
     Remedy: Send it with sendOffsetsToTransaction, and switch enable.auto.commit off.
     """
-    log = commits_in_effect(batch)
-    before = previous_in(log["stretch"])
-    stood = picked(log["committed_offset"], before, NONE)
-    stood = np.where(before < 0, batch.log_starts[log["slice"]], stood)
-    repeats = log["committed_offset"] == stood
-    outside = log["in_transaction"] != IN_TRANSACTION
-    whose = outside & ~repeats & (log["committer"] == UNKNOWN)
-    chosen = outside & ~whose
-    found, stood = log.take(chosen), stood[chosen]
-    members = np.array([*batch.trial_context.members, None], dtype=object)
+    outside, undecided = certain(partitions.commits_outside_transactions)
     rows = table(
-        slice=found["slice"],
-        order=found["log_offset"],
-        committed_offset=found["committed_offset"],
-        log_offset=found["log_offset"],
-        stood=stood,
-        repeats=repeats[chosen],
-        **from_outside(found["committer"]),
-        member=members[np.where(found["committer"] >= 0, found["committer"], -1)],
+        slice=outside.slice,
+        order=outside.log_offset,
+        committed_offset=outside.committed_offset,
+        log_offset=outside.log_offset,
+        stood=outside.stood,
+        repeats=outside.repeats,
+        by_operator=outside.by_operator,
+        by_stranger=outside.by_stranger,
+        member=outside.member_name,
     )
-    return Findings(
-        rows, [(found["source"], found["seq"])], [(Undecided.OUTSIDE_COMMITTER_UNKNOWN, log["slice"][whose])]
+    return Findings(rows, [proof(outside)], undecided)
+
+
+@invariant(
+    "torn-transaction",
+    family="transactions",
+    needs=("offsets log", "outputs", "requests"),
+    level="none",
+    progress_in_transaction=True,
+    severity=50,
+    rule=Rule(under("exactly-once")),
+    message="a transaction of producer {producer_id} was committed in {committed_in} and aborted in {aborted_in}",
+)
+def torn_transaction(partitions: Partitions) -> Findings:
+    """A transaction was committed in one log and aborted in another: only a part of its outputs and offsets counts.
+
+    "Atomic writes across multiple partitions" is what KIP-98 promises, offsets included; a request that comes late and
+    ends the next transaction breaks it ("torn into parts: some of their effects committed, others lost": Jepsen,
+    Bufstream 0.1.0). Never legal. "Each transaction can be identified by (producer id, epoch)" (KIP-890) if the answer
+    to EndTxn carries a new epoch: only then a tear is found. If many transactions share an epoch, every end must be one
+    that was requested around its time, or requested again of a coordinator that found it ended; otherwise the case is
+    undecided.
+
+    Smallest history: EndTxn of producer 7, answered with epoch 1; 7's marker of epoch 1 is a commit in out-0, and an
+    abort in the offsets log.
+
+    Usual cause: A transaction was committed in one partition and aborted in another.
+
+    Remedy: Use one transactional.id per process, and stop at ProducerFencedException instead of going on.
+    """
+    torn, undecided = certain(partitions.torn_transactions)
+    rows = table(
+        slice=torn.slice,
+        order=torn.time_ns,
+        producer_id=torn.producer_id,
+        producer_epoch=torn.producer_epoch,
+        committed_in=torn.committed_in,
+        aborted_in=torn.aborted_in,
     )
+    return Findings(rows, [proof(torn, of) for of in ("committed_", "aborted_", "asked_")], undecided)
 
 
 SECOND_NS = 1_000_000_000

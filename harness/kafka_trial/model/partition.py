@@ -442,6 +442,97 @@ class EffectsAgain(Table):
     first_seq: Ints
 
 
+class StaleCommits(Table):
+    """Commits that a broker accepted though they were asked for (`source`, `seq`) with an older `epoch` than their
+    member had by then (`current_epoch`, `current_…`), unless KIP-1251 lets them pass.
+
+    `log_offset`, `log_…`: the commit in the offsets log.
+    """
+
+    slice: Ints
+    log_offset: Ints
+    committed_offset: Ints
+    epoch: Ints
+    current_epoch: Ints
+    member_name: Array
+    source: Ints
+    seq: Ints
+    log_source: Ints
+    log_seq: Ints
+    current_source: Ints
+    current_seq: Ints
+    why: Array
+
+
+class StaleRows(Table):
+    """Rows of the consumer's table that ended with the state of an older record (`older_…`) than one that they had
+    shown (`offset`); `same_key`: both records are of one key.
+    """
+
+    slice: Ints
+    offset: Ints
+    older_partition: Ints
+    older_offset: Ints
+    same_key: Bools
+    source: Ints
+    seq: Ints
+    older_seq: Ints
+    why: Array
+
+
+class TornTransactions(Table):
+    """Transactions of one producer and epoch that were committed in one log (`committed_in`, `committed_…`) and aborted
+    in another (`aborted_in`, `aborted_…`); `asked_…`: the EndTxn that was granted.
+    """
+
+    slice: Ints
+    time_ns: Ints
+    producer_id: Ints
+    producer_epoch: Ints
+    committed_in: Array
+    committed_source: Ints
+    committed_seq: Ints
+    aborted_in: Array
+    aborted_source: Ints
+    aborted_seq: Ints
+    asked_source: Ints
+    asked_seq: Ints
+    why: Array
+
+
+class AbortedReads(Table):
+    """Records whose transaction was aborted (`aborted_…`), and that were "delivered" or "effected" all the same
+    (`what`): the first time of each.
+    """
+
+    slice: Ints
+    aborted_offset: Ints
+    aborted_source: Ints
+    aborted_seq: Ints
+    what: Array
+    source: Ints
+    seq: Ints
+
+
+class CommitsOutsideTransactions(Table):
+    """Commits that were in no transaction, as in `Commits`.
+
+    `stood`: the position that stood before, or the start of the log; `repeats`: it is the same.
+    """
+
+    slice: Ints
+    committed_offset: Ints
+    log_offset: Ints
+    stood: Ints
+    repeats: Bools
+    by_operator: Bools
+    by_stranger: Array
+    member_name: Array
+    source: Ints
+    seq: Ints
+    why: Array
+
+
 T = TypeVar("T", bound=Table)
 Makers = Mapping[type[Table], Callable[[Any], Table]]
 
@@ -571,6 +662,31 @@ class Partitions(Batch):
     def effects_again(self) -> EffectsAgain:
         """See `EffectsAgain`."""
         return self._table(EffectsAgain)
+
+    @property
+    def stale_commits(self) -> StaleCommits:
+        """See `StaleCommits`."""
+        return self._table(StaleCommits)
+
+    @property
+    def stale_rows(self) -> StaleRows:
+        """See `StaleRows`."""
+        return self._table(StaleRows)
+
+    @property
+    def torn_transactions(self) -> TornTransactions:
+        """See `TornTransactions`."""
+        return self._table(TornTransactions)
+
+    @property
+    def aborted_reads(self) -> AbortedReads:
+        """See `AbortedReads`."""
+        return self._table(AbortedReads)
+
+    @property
+    def commits_outside_transactions(self) -> CommitsOutsideTransactions:
+        """See `CommitsOutsideTransactions`."""
+        return self._table(CommitsOutsideTransactions)
 
     def _table(self, kind: type[T]) -> T:
         made = self.derived(self._makers[kind])

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.anomalies.claim_rule import Rule, under
-from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.batch import index
 from kafka_trial.model.kernels import (
     NEVER,
     Array,
@@ -27,66 +26,43 @@ from kafka_trial.model.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.model.partition import TornTransactions
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table, table
+from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
 
 
-@invariant(
-    "torn-transaction",
-    family="transactions",
-    needs=("offsets log", "outputs", "requests"),
-    level="none",
-    progress_in_transaction=True,
-    severity=50,
-    rule=Rule(under("exactly-once")),
-    message="a transaction of producer {producer_id} was committed in {committed_in} and aborted in {aborted_in}",
-)
-def torn_transaction(batch: Batch) -> Findings:
-    """A transaction was committed in one log and aborted in another: only a part of its outputs and offsets counts.
-
-    "Atomic writes across multiple partitions" is what KIP-98 promises, offsets included; a request that comes late and
-    ends the next transaction breaks it ("torn into parts: some of their effects committed, others lost": Jepsen,
-    Bufstream 0.1.0). Never legal. "Each transaction can be identified by (producer id, epoch)" (KIP-890) if the answer
-    to EndTxn carries a new epoch: only then a tear is found. If many transactions share an epoch, every end must be one
-    that was requested around its time, or requested again of a coordinator that found it ended; otherwise the case is
-    undecided.
-
-    Smallest history: EndTxn of producer 7, answered with epoch 1; 7's marker of epoch 1 is a commit in out-0, and an
-    abort in the offsets log.
-
-    Usual cause: A transaction was committed in one partition and aborted in another.
-
-    Remedy: Use one transactional.id per process, and stop at ProducerFencedException instead of going on.
-    """
+@index
+def torn_transactions(batch: Batch) -> TornTransactions:
+    """Returns the transactions that were committed in one log and aborted in another."""
     ends, asks = _by_transaction(batch)
-    torn, unclear = ends["mixed"], np.zeros(len(ends), np.bool_)
     own = exactly(asks["key"], asks["key"], ends["key"], ends["key"])
     own = np.where(picked(asks["own_epoch"], own, 0) == 1, own, -1)
-    unclear = torn & (own < 0) & ~_asked_for(ends, asks)
-    unclear_slices = ends["slice"][unclear][first_of(ends["key"][unclear])]
-    rows = np.flatnonzero(torn & (own >= 0))
-    rows = rows[first_of(ends["key"][rows])]
-    committed, aborted = (ends.take(ends[name][rows]) for name in ("commit", "abort"))
-    asked = asks.take(own[rows])
+    unclear = ends["mixed"] & (own < 0) & ~_asked_for(ends, asks)
+    found = np.concatenate([_first_rows(ends, ends["mixed"] & (own >= 0)), _first_rows(ends, unclear)])
+    committed, aborted = (ends.take(ends[name][found]) for name in ("commit", "abort"))
     logs = np.array([*batch.trial_context.logs, None], dtype=object)
-    found = table(
-        slice=ends["slice"][rows],
-        order=ends["time_ns"][rows],
-        producer_id=ends["producer_id"][rows],
-        producer_epoch=ends["producer_epoch"][rows],
+    return TornTransactions(ends.take(found).columns).having(
         committed_in=logs[committed["log"]],
+        committed_source=committed["source"],
+        committed_seq=committed["seq"],
         aborted_in=logs[aborted["log"]],
+        aborted_source=aborted["source"],
+        aborted_seq=aborted["seq"],
+        asked_source=picked(asks["source"], own[found], -1),
+        asked_seq=picked(asks["seq"], own[found], -1),
+        why=because((Undecided.ONE_EPOCH, own[found] < 0)),
     )
-    return Findings(
-        found,
-        [(one["source"], one["seq"]) for one in (committed, aborted, asked)],
-        [(Undecided.ONE_EPOCH, unclear_slices)],
-    )
+
+
+def _first_rows(ends: Table, chosen: Bools) -> Ints:
+    """Returns the first of the chosen rows of each key."""
+    rows = np.flatnonzero(chosen)
+    return rows[first_of(ends["key"][rows])]
 
 
 def _by_transaction(batch: Batch) -> tuple[Table, Table]:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.anomalies.claim_rule import Rule, fencing_claimed
-from kafka_trial.anomalies.invariant import Findings, invariant
+from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.kernels import (
     NONE,
@@ -21,60 +20,34 @@ from kafka_trial.model.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.model.partition import StaleCommits
 from kafka_trial.model.rows import Kind, Protocol
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided
+from kafka_trial.model.undecided import Undecided, because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
 
 
-@invariant(
-    "stale-generation",
-    family="ownership",
-    needs=("offsets log", "requests"),
-    level="none",
-    progress_in_kafka=True,
-    outside_transactions=True,
-    severity=230,
-    rule=Rule(fencing_claimed),
-    message="{committed_offset} was committed on {place} with epoch {epoch}, when its member had {current_epoch}",
-)
-def stale_generation(batch: Batch) -> Findings:
-    """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.
-
-    "The member epoch is stale. The member must retry after receiving its updated member epoch" (Kafka, Protocol, Error
-    Codes: STALE_MEMBER_EPOCH, KIP-848; for classic groups ILLEGAL_GENERATION): a broker that accepts it lets a member
-    commit what it no longer owns. Legal under KIP-1251 (4.3 and later, shown by the assignment epoch in the record):
-    the member still owned or was revoking the partition, and the epoch was at least that of the assignment. Refused
-    commits are normal, and so is a commit without an epoch. Of several commits of one position at one time the first in
-    the log is taken to be this one, the innocent reading. A request whose line came late is left out: by its order, it
-    may belong to a later commit.
-
-    Smallest history: group record of generation 2, OffsetCommit 1 with generation 1 and no error, committed 1.
-
-    Usual cause: The broker took a commit of an older generation.
-
-    Remedy: A broker should refuse it: look at its version; a member should drop its positions when it rejoins.
-    """
+@index
+def stale_commits(batch: Batch) -> StaleCommits:
+    """Returns the commits that were accepted with an older epoch than their member had by then."""
     asked = _stored(batch)
     now = _current(batch, asked)
     known = now["log_offset"] != NONE
     older = known & (asked["member_epoch"] < now["epoch"]) & ~_relaxed(batch, asked, now)
-    stale, by = asked.take(older), now.take(older)
-    rows = table(
-        slice=stale["slice"],
-        order=stale["at"],
+    chosen = older | ~known
+    stale, by = asked.take(chosen), now.take(chosen)
+    return StaleCommits(stale.columns).having(
         log_offset=stale["at"],
-        committed_offset=stale["committed_offset"],
         epoch=stale["member_epoch"],
         current_epoch=by["epoch"],
-        member=_names(batch, stale["member_id"]),
+        member_name=_names(batch, stale["member_id"]),
+        current_source=by["source"],
+        current_seq=by["seq"],
+        why=because((Undecided.MEMBER_EPOCH_UNKNOWN, ~known[chosen])),
     )
-    proofs = [("source", "seq"), ("log_source", "log_seq")]
-    found = [(by["source"], by["seq"]), *((stale[source], stale[seq]) for source, seq in proofs)]
-    return Findings(rows, found, [(Undecided.MEMBER_EPOCH_UNKNOWN, asked["slice"][~known])])
 
 
 def _stored(batch: Batch) -> Table:
