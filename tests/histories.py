@@ -16,8 +16,8 @@ from kafka_trial.history.event import CORE_FIELDS, Event, to_line
 from kafka_trial.judge import findings
 from kafka_trial.judge.in_memory_history import rows_of_lines
 from kafka_trial.judge.judge import Finding, Judgement, judge_events
-from kafka_trial.model.batch import Batch
 from kafka_trial.model.kernels import NEVER, NONE
+from kafka_trial.model.partition import Partitions
 from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import Settings
 
@@ -454,7 +454,7 @@ def not_judged(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> s
     return missing.because if missing else "judged"
 
 
-def batch_of(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Batch:
+def batch_of(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Partitions:
     """Returns the slices of a history, as invariants see them."""
     rows, builder = rows_of_lines(map(to_line, history(lines, **frame)))
     return findings.batch_of(rows, builder.trial_context(settings))
