@@ -16,7 +16,7 @@ import pytest
 
 from fault_arena import MEMBERS, Arena, Blunt, settle
 from kafka_trial.history.store import Follower
-from kafka_trial.nemesis import evidence
+from kafka_trial.nemesis import brokers, evidence
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.schedule import Outcome, make_plan, run_schedule
@@ -191,6 +191,23 @@ def test_of_two_faults_on_one_link_the_later_is_healed_first(arena: Arena) -> No
     assert [event.details["fault_no"] for event in told if event.kind == "healed"][-2:] == [1, 0]
 
 
+@pytest.mark.rotates
+def test_a_broker_that_outlives_its_bound_ends_the_roll(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evidence names it, with how long it had; the brokers after it are left as they are."""
+    monkeypatch.setattr(brokers, "EXIT_WITHIN_S", 1.0)
+    settle(arena.context)
+    deaf = {
+        number: Blunt(broker, {"terminate": lambda: None}) for number, broker in arena.context.cluster.brokers.items()
+    }
+    cluster: Any = Blunt(arena.context.cluster, {"brokers": deaf})
+    outcome = play(replace(arena.context, cluster=cluster), {("rolling-restart", "all"): "all"})[
+        "rolling-restart", "all"
+    ]
+    (turn,) = outcome.evidence.details["brokers"]
+    assert (outcome.evidence.bit, turn["broker"], turn["exit_within_s"]) == (False, min(deaf), 1.0)
+    assert outcome.evidence.message.startswith(f"broker {min(deaf)} had not exited 1 s after it was asked to")
+
+
 def blunt(arena: Arena) -> FaultContext:
     """Returns the context with tools that do something, successfully, and to nobody who matters."""
     context = arena.context
@@ -214,12 +231,12 @@ def blunt(arena: Arena) -> FaultContext:
         "resume": to_bystander(SIGCONT),
         "join": lambda: group.members[0],
     }
-    brokers = {number: Blunt(broker, signals) for number, broker in context.cluster.brokers.items()}
+    nodes = {number: Blunt(broker, signals) for number, broker in context.cluster.brokers.items()}
     cluster: Any = Blunt(
         context.cluster,
         {
             "toxiproxy": Blunt(toxiproxy, {"add_toxic": toxicity_0, "update_toxic": of_bystander, **proxies}),
-            "brokers": brokers,
+            "brokers": nodes,
         },
     )
     blunt_group: Any = Blunt(group, signals)

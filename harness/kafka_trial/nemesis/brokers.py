@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kafka_trial.cluster.broker_ends import last_error
 from kafka_trial.cluster.cluster import node_in_words, node_name
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version, is_of, said_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
@@ -166,9 +167,7 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
     logged_bytes = handle.server_log.stat().st_size if handle.server_log.exists() else 0
     began_s, began_wall_s = time.monotonic(), time.time()
     try:
-        handle.terminate()
-        _topic_looks_until_exit(injection, handle)
-        ended = evidence.terminated(was, injection.process_of("inside", handle))
+        ended = ended_in_order(injection, handle, was)
         exit_s = time.monotonic() - began_s
         if ended.bit and version is not None:
             handle.become(version)
@@ -244,6 +243,18 @@ def _until_moved(
     return injection.hold_until(
         look, lambda looks: _role(injection) in evidence.moved(before, looks, broker), within_s=FAILOVER_WITHIN_S
     )
+
+
+def ended_in_order(injection: Injection, handle: BrokerHandle, was: ProcessSnapshot) -> Evidence:
+    """Asks a node to end, and waits for its exit; one that outlives its bound is named, with its last error."""
+    handle.terminate()
+    _topic_looks_until_exit(injection, handle)
+    now = injection.process_of("inside", handle)
+    ended = evidence.terminated(was, now).with_details(broker=handle.id)
+    if now.exit_code is not None or not was.states:
+        return ended
+    bound = f"{node_in_words(handle.id)} had not exited {EXIT_WITHIN_S:.0f} s after it was asked to"
+    return Evidence(False, f"{bound}{last_error(handle.server_log)}", {**ended.details, "exit_within_s": EXIT_WITHIN_S})
 
 
 def _topic_looks_until_exit(injection: Injection, handle: BrokerHandle) -> list[TopicSnapshot]:

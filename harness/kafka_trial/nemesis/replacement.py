@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 
 from kafka_trial.cluster.cluster import node_name
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
-from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.kafka_protocol.broker_removal import unregister_broker
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
-from kafka_trial.nemesis import evidence
-from kafka_trial.nemesis.brokers import AWAY, EXIT_WITHIN_S, nodes_named
+from kafka_trial.nemesis.brokers import AWAY, ended_in_order, nodes_named
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
@@ -59,10 +58,7 @@ def _replaced(injection: Injection, old: int, new: int, version: str) -> Evidenc
     moved = injection.context.move_replicas(old, new)
     moved_s = time.monotonic() - began_s
     injection.topic("inside")
-    leaving.terminate()
-    with suppress(WaitTimeout):  # the process sample says that it still runs
-        wait_until(lambda: not leaving.alive, within_s=EXIT_WITHIN_S, what=f"broker {old} to exit", every_s=0.1)
-    ended = evidence.terminated(was, injection.process_of("inside", leaving))
+    ended = ended_in_order(injection, leaving, was)
     if not ended.bit:
         return ended
     _unregister(injection, old)
