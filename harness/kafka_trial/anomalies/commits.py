@@ -86,7 +86,7 @@ def commit_regression(partitions: Partitions) -> Findings:
     Remedy: Commit from one thread and never retry an older position; on revocation wait for commits under way.
     """
     falls, commits = partitions.falls, partitions.commits
-    fell, back = commits.take(falls.first), falls.back
+    fell, back = commits.take(falls.fell_row), falls.recovered_row
     recovered = back >= 0
     lasted_ns = picked(commits.commit_wall_ns, back, NONE) - fell.commit_wall_ns
     rows = table(
@@ -98,10 +98,10 @@ def commit_regression(partitions: Partitions) -> Findings:
         recovered=recovered,
         own=fell.own,
         by_operator=fell.by_operator,
-        by_stranger=fell.by_stranger,
+        by_stranger=fell.maybe_operator,
         restart_inside=falls.restart_inside,
     )
-    return Findings(rows, [proof(commits, at=row) for row in (fell.peak_row, falls.first, back)])
+    return Findings(rows, [proof(commits, at=row) for row in (fell.peak_row, falls.fell_row, back)])
 
 
 @invariant(
@@ -146,7 +146,7 @@ def zombie_commit(partitions: Partitions) -> Findings:
         fell=zombie.committed_offset < zombie.peak,
         skipped_record=zombie.passes_unhandled,
     )
-    nobodys = commits.take((commits.owned < 0) & commits.ever_owned)
+    nobodys = commits.take((commits.owned < 0) & commits.partition_was_owned)
     undecided = [(Undecided.OWNER_UNKNOWN, nobodys.slice), (Undecided.SKIP_UNKNOWN, nobody_knows)]
     return Findings(rows, [proof(zombie, "owner_"), proof(zombie), proof(zombie, "request_")], undecided)
 
@@ -183,7 +183,7 @@ def commit_past_end(partitions: Partitions) -> Findings:
         committed_offset=past.committed_offset,
         log_end=past.log_end,
         by_operator=past.by_operator,
-        by_stranger=past.by_stranger,
+        by_stranger=past.maybe_operator,
         cut_off=past.cut_off,
     )
     unread = commits.take((commits.end_seq < 0) & (commits.committed_offset > commits.longest_end))
@@ -227,9 +227,9 @@ def commit_ahead(partitions: Partitions) -> Findings:
         order=ahead.committed_offset,
         committed_offset=ahead.committed_offset,
         offset=ahead.offset,
-        seen_by=ahead.seen_by,
+        seen_by=ahead.shown_by,
         by_operator=ahead.by_operator,
-        by_stranger=ahead.by_stranger,
+        by_stranger=ahead.maybe_operator,
     )
     return Findings(rows, [proof(ahead, of) for of in ("record_", "commit_", "done_")], undecided)
 
@@ -267,7 +267,7 @@ def commit_lost(partitions: Partitions) -> Findings:
         slice=lost.slice,
         order=lost.committed_offset,
         committed_offset=lost.committed_offset,
-        by=lost.by,
+        by=lost.acknowledged_by,
         refused_with=lost.refused_with,
     )
     return Findings(rows, [proof(lost), proof(lost, "word_"), proof(lost, "refusal_")], undecided)

@@ -76,7 +76,7 @@ def skipped(partitions: Partitions) -> Findings:
     give a failed record somewhere to go (a retry, a dead-letter topic) before the position passes it.
     """
     commits, unhandled = partitions.commits, partitions.unhandled
-    passed = unhandled.take(unhandled.committed & (unhandled.handled_ns == NEVER) & ~unhandled.overwritten)
+    passed = unhandled.take(unhandled.committed & (unhandled.handled_ns == NEVER) & ~unhandled.after_truncation)
     lost, undecided = certain(passed)
     rows = table(
         slice=lost.slice,
@@ -84,7 +84,7 @@ def skipped(partitions: Partitions) -> Findings:
         offset=lost.offset,
         committed_offset=picked(commits.committed_offset, lost.commit, NONE),
         by_operator=value_at(commits.by_operator, lost.commit, False),
-        by_stranger=value_at(commits.by_stranger, lost.commit, None),
+        by_stranger=value_at(commits.maybe_operator, lost.commit, None),
         in_flight_at_crash=lost.in_flight_at_crash,
     )
     return Findings(rows, [proof(lost), proof(commits, at=lost.commit)], undecided)
@@ -115,8 +115,8 @@ def unseen(partitions: Partitions) -> Findings:
 
     Remedy: Look at stuck-partition; resume what was paused after every rebalance; bound the handler's time.
     """
-    late = partitions.unhandled.take(~partitions.unhandled.committed)
-    return Findings(table(slice=late.slice, order=late.offset, offset=late.offset), [proof(late)])
+    left = partitions.unhandled.take(~partitions.unhandled.committed)
+    return Findings(table(slice=left.slice, order=left.offset, offset=left.offset), [proof(left)])
 
 
 @invariant(
@@ -227,9 +227,9 @@ def phantom(partitions: Partitions) -> Findings:
 
     Remedy: Look where the id named comes from; check that the effect carries the id of the record that caused it.
     """
-    unsent, undecided = certain(partitions.unsent)
-    rows = table(slice=unsent.slice, order=unsent.time_ns, id=unsent.id, offset=unsent.offset, what=unsent.what)
-    return Findings(rows, [proof(unsent)], undecided)
+    found, undecided = certain(partitions.phantoms)
+    rows = table(slice=found.slice, order=found.time_ns, id=found.id, offset=found.offset, what=found.what)
+    return Findings(rows, [proof(found)], undecided)
 
 
 @invariant(
@@ -291,7 +291,7 @@ def false_report(partitions: Partitions) -> Findings:
     Remedy: Print record_delivered where the handler begins and record_processed where it ends, from the record itself;
     and partitions_assigned from the callback that the client library calls.
     """
-    lines = partitions.refuted_lines
+    lines = partitions.false_reports
     rows = table(slice=lines.slice, order=lines.offset, offset=lines.offset, what=lines.what, by=lines.by)
     return Findings(rows, [proof(lines)])
 

@@ -43,8 +43,8 @@ def nonmonotonic_poll(partitions: Partitions) -> Findings:
     Remedy: Seek back only to the record that failed, before anything behind it is done.
     """
     back, undecided = certain(partitions.steps_back)
-    rows = table(slice=back.slice, order=back.offset, offset=back.offset, previous_offset=back.previous_offset)
-    return Findings(rows, [proof(back, "previous_"), proof(back)], undecided)
+    rows = table(slice=back.slice, order=back.offset, offset=back.offset, previous_offset=back.highest_offset)
+    return Findings(rows, [proof(back, "highest_"), proof(back)], undecided)
 
 
 @invariant(
@@ -74,16 +74,16 @@ def reordered_key(partitions: Partitions) -> Findings:
 
     Remedy: Send records of a key to the same worker, and hold a key back while one of its records is being retried.
     """
-    late, undecided = certain(partitions.handled_late)
+    late, undecided = certain(partitions.handled_out_of_order)
     rows = table(
         slice=late.slice,
         order=late.offset,
         offset=late.offset,
-        later_offset=late.later_offset,
+        later_offset=late.higher_offset,
         key=late.key,
         same_key=late.same_key,
     )
-    return Findings(rows, [proof(late, "later_"), proof(late)], undecided)
+    return Findings(rows, [proof(late, "higher_"), proof(late)], undecided)
 
 
 @invariant(
@@ -111,7 +111,7 @@ def overlapping_handlers(partitions: Partitions) -> Findings:
 
     Remedy: Give each partition (or key) one worker, and wait for it before the partition is given back.
     """
-    both, undecided = certain(partitions.side_by_side)
+    both, undecided = certain(partitions.overlapping)
     rows = table(
         slice=both.slice,
         order=both.offset,
@@ -119,8 +119,8 @@ def overlapping_handlers(partitions: Partitions) -> Findings:
         other_offset=both.other_offset,
         same_key=both.same_key,
     )
-    begun = [(both.other_source, both.other_start), (both.source, both.start_seq)]
-    ended = [(both.other_source, both.other_end), (both.source, both.end_seq)]
+    begun = [(both.other_source, both.other_start_seq), (both.source, both.start_seq)]
+    ended = [(both.other_source, both.other_end_seq), (both.source, both.end_seq)]
     return Findings(rows, [*begun, *ended], undecided)
 
 

@@ -80,7 +80,7 @@ def rogue_reader(partitions: Partitions) -> Findings:
 
     Remedy: Look which member it is; do not fetch what is not assigned.
     """
-    reads, undecided = certain(partitions.uncommitted_reads)
+    reads, undecided = certain(partitions.rogue_readers)
     rows = table(
         slice=reads.slice,
         order=reads.member,

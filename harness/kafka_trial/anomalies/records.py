@@ -94,7 +94,7 @@ def overtaken(partitions: Partitions) -> Findings:
         records=expired.records,
         committed=expired.committed,
         by_operator=expired.by_operator,
-        by_stranger=expired.by_stranger,
+        by_stranger=expired.maybe_operator,
         while_away=expired.while_away,
     )
     return Findings(rows, [proof(expired), proof(expired, "last_")], undecided)

@@ -57,7 +57,7 @@ def stale_state(partitions: Partitions) -> Findings:
     Remedy: Write only what is newer, in one statement: `INSERT … ON CONFLICT … DO UPDATE … WHERE` the row's version is
     older than the record's; a SELECT before the write decides nothing.
     """
-    stale, undecided = certain(partitions.stale_rows)
+    stale, undecided = certain(partitions.stale_states)
     rows = table(
         slice=stale.slice,
         order=stale.offset,

@@ -100,7 +100,7 @@ def offset_outside_transaction(partitions: Partitions) -> Findings:
         stood=outside.stood,
         repeats=outside.repeats,
         by_operator=outside.by_operator,
-        by_stranger=outside.by_stranger,
+        by_stranger=outside.maybe_operator,
         member=outside.member_name,
     )
     return Findings(rows, [proof(outside)], undecided)

@@ -54,13 +54,13 @@ def commits(batch: Batch) -> Commits:
         member_name=lambda: _names(batch, log["committer"]),
         own=lambda: _own(log),
         by_operator=lambda: outside["by_operator"],
-        by_stranger=lambda: outside["by_stranger"],
-        ever_owned=lambda: np.isin(log["slice"], np.unique(logged_assignments(batch)["slice"])),
+        maybe_operator=lambda: outside["maybe_operator"],
+        partition_was_owned=lambda: np.isin(log["slice"], np.unique(logged_assignments(batch)["slice"])),
         owner_source=lambda: picked(logged_assignments(batch)["source"], _owners(batch), -1),
         owner_seq=lambda: picked(logged_assignments(batch)["seq"], _owners(batch), -1),
         request_source=lambda: _requests(batch)["source"],
         request_seq=lambda: _requests(batch)["seq"],
-        untold=lambda: untold(batch),
+        reporter_killed=lambda: reporter_killed(batch),
         passes_unhandled=lambda: _passes_unhandled(batch),
         log_end=lambda: picked(_log_ends(batch)["position"], _ends_after(batch), NEVER),
         end_source=lambda: picked(_log_ends(batch)["source"], _ends_after(batch), -1),
@@ -85,7 +85,7 @@ def falls(batch: Batch) -> Falls:
         else first
     )
     same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
-    episodes = Falls({"slice": log["slice"][first], "first": first, "back": np.where(same, after, -1)})
+    episodes = Falls({"slice": log["slice"][first], "fell_row": first, "recovered_row": np.where(same, after, -1)})
     return episodes.having_when_asked(restart_inside=lambda: _restarted_inside(batch, episodes))
 
 
@@ -146,9 +146,9 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     """Returns whether an ownership epoch opened, or a member started from an answer below the peak, inside each
     episode."""
     log = commits_in_effect(batch)
-    begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
-    ended_ns = picked(log["effect_ns"], episodes["back"], NEVER)
-    peak = picked(log["peak"], episodes["first"], NONE)
+    begun_ns = picked(log["effect_ns"], episodes["fell_row"], NONE)
+    ended_ns = picked(log["effect_ns"], episodes["recovered_row"], NEVER)
+    peak = picked(log["peak"], episodes["fell_row"], NONE)
     opened = ownership_epochs(batch).sorted_by("slice", "open_ns")
     opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns, ended_ns))
     began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
@@ -160,7 +160,7 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
 
 
 @index
-def untold(batch: Batch) -> Bools:
+def reporter_killed(batch: Batch) -> Bools:
     """Returns the column of that name."""
     log, incarnations = commits_in_effect(batch), batch.incarnations
     if batch.trial_context.has_sink:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.batch import index
-from kafka_trial.model.commits import untold
+from kafka_trial.model.commits import reporter_killed
 from kafka_trial.model.commits_log import (
     UNKNOWN,
     commits_in_effect,
@@ -62,7 +62,7 @@ def commits_ahead(batch: Batch) -> CommitsAhead:
     doubtful = doubtful.take(~is_among(doubtful, ahead, "slice", "committed_offset"))
     found = stacked(ahead, _passing(batch, doubtful))
     return CommitsAhead(found.columns).having_when_asked(
-        seen_by=lambda: np.array(["own word", "offsets log"], dtype=object)[found["by_log"].astype(np.int64)]
+        shown_by=lambda: np.array(["own word", "offsets log"], dtype=object)[found["by_log"].astype(np.int64)]
     )
 
 
@@ -199,7 +199,7 @@ def _rising(batch: Batch) -> Table:
     inside = rising["in_transaction"] == IN_TRANSACTION
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
-    uncertain = never & untold(batch)[numbers]
+    uncertain = never & reporter_killed(batch)[numbers]
     read_late = late & (late_ns != NEVER) & (handled_ns <= late_ns)
     meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + READ_WITHIN_NS)
     why = because(
@@ -246,7 +246,7 @@ def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, I
     """
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
-    uncertain = (handled_ns == NEVER) & value_at(untold(batch), covered_by, False)
+    uncertain = (handled_ns == NEVER) & value_at(reporter_killed(batch), covered_by, False)
     low = np.minimum(rising["peak"], rising["committed_offset"])
     above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["committed_offset"]))
     excused_ns = np.where(uncertain, NONE, handled_ns)

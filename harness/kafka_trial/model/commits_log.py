@@ -74,10 +74,10 @@ def commits_in_effect(batch: Batch) -> Table:
 
 
 def from_outside(committers: Ints) -> dict[str, Array]:
-    """Returns of commits whether they are from outside the members (`by_operator`), and True where nobody can tell
-    (`by_stranger`; None: where somebody can)."""
+    """Returns of commits whether they are from outside the members (`by_operator`), and True where the evidence does
+    not show whether they are (`maybe_operator`; else None)."""
     strangers = np.where(committers == STRANGER, 1, 0)
-    return {"by_operator": committers == OPERATOR, "by_stranger": np.array([None, True], dtype=object)[strangers]}
+    return {"by_operator": committers == OPERATOR, "maybe_operator": np.array([None, True], dtype=object)[strangers]}
 
 
 def standing(batch: Batch, at_ns: int | None) -> Ints:

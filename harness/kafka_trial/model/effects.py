@@ -1,4 +1,4 @@
-"""How `Unsent` and `EffectsAgain` are made; what their columns mean stands in `partition.py`."""
+"""How `Phantoms` and `EffectsAgain` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.kernels import first_of, joined, number_in
-from kafka_trial.model.partition import EffectsAgain, Unsent
+from kafka_trial.model.partition import EffectsAgain, Phantoms
 from kafka_trial.model.rows import Kind, Known
 from kafka_trial.model.undecided import Undecided, because
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 @index
-def unsent(batch: Batch) -> Unsent:
+def phantoms(batch: Batch) -> Phantoms:
     """Returns what was delivered, or had its effect, with an id that nobody sent."""
     told = batch.of(Kind.DELIVERED, Kind.ARRIVED)
     told = told.take(told["known"] & Known.UNSENT > 0).sorted_by("slice", "time_ns", "source", "seq")
-    return Unsent(told.columns).having(
+    return Phantoms(told.columns).having(
         id=_ids(batch, told["unsent_id"]),
         what=np.where(told["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object),
         why=because((Undecided.FOREIGN_PRODUCER, told["known"] & Known.READ > 0)),

@@ -58,7 +58,7 @@ def lost_commits(batch: Batch) -> LostCommits:
     own = said.take(first_of(said["target"]))
     word = exactly(own["target"], own["target"], one["target"], one["target"])
     return LostCommits(one.columns).having(
-        by=np.array(["request log", "own word"], dtype=object)[one["own"].astype(np.int64)],
+        acknowledged_by=np.array(["request log", "own word"], dtype=object)[one["own"].astype(np.int64)],
         word_source=picked(own["source"], word, -1),
         word_seq=picked(own["seq"], word, -1),
         why=because(

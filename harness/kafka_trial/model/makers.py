@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from kafka_trial.model.commit_epochs import stale_commits
 from kafka_trial.model.commits import commits, falls
 from kafka_trial.model.commits_ahead import commits_ahead
-from kafka_trial.model.effects import effects_again, unsent
-from kafka_trial.model.late_work import work_after_revoke, zombie_work
+from kafka_trial.model.effects import effects_again, phantoms
+from kafka_trial.model.false_reports import false_reports
 from kafka_trial.model.lost_commits import lost_commits
-from kafka_trial.model.order import handled_late, side_by_side, steps_back
+from kafka_trial.model.order import handled_out_of_order, overlapping, steps_back
 from kafka_trial.model.partition import (
     AbortedReads,
     Altered,
@@ -21,35 +21,35 @@ from kafka_trial.model.partition import (
     EffectsAgain,
     ExpiredUnread,
     Falls,
-    HandledLate,
+    FalseReports,
+    HandledOutOfOrder,
     LostCommits,
     LostWrites,
     Misplaced,
+    OverlappingHandlers,
     PassedOver,
+    Phantoms,
     Redeliveries,
-    RefutedLines,
     Retries,
-    SideBySide,
+    RogueReaders,
     Splits,
     StaleCommits,
-    StaleRows,
+    StaleStates,
     StepsBack,
     TornTransactions,
-    UncommittedReads,
     Unhandled,
-    Unsent,
     WorkAfterRevoke,
     ZombieWork,
 )
 from kafka_trial.model.passed_over import passed_over
-from kafka_trial.model.progress import committed_late, uncommitted_reads
+from kafka_trial.model.progress import committed_late, rogue_readers
 from kafka_trial.model.redeliveries import redeliveries, retries
-from kafka_trial.model.refuted_lines import refuted_lines
-from kafka_trial.model.row_states import stale_rows
+from kafka_trial.model.row_states import stale_states
 from kafka_trial.model.splits import splits
 from kafka_trial.model.torn import torn_transactions
 from kafka_trial.model.transactions import aborted_reads, commits_outside_transactions
 from kafka_trial.model.unhandled import unhandled
+from kafka_trial.model.work_after_loss import work_after_revoke, zombie_work
 from kafka_trial.model.written import altered, expired_unread, lost_writes, misplaced
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ MAKERS: Final[Makers] = {
     CommitsOutsideTransactions: commits_outside_transactions,
     AbortedReads: aborted_reads,
     TornTransactions: torn_transactions,
-    StaleRows: stale_rows,
+    StaleStates: stale_states,
     StaleCommits: stale_commits,
     EffectsAgain: effects_again,
-    Unsent: unsent,
-    RefutedLines: refuted_lines,
+    Phantoms: phantoms,
+    FalseReports: false_reports,
     LostCommits: lost_commits,
-    UncommittedReads: uncommitted_reads,
+    RogueReaders: rogue_readers,
     CommittedLate: committed_late,
     Retries: retries,
     Misplaced: misplaced,
@@ -75,10 +75,10 @@ MAKERS: Final[Makers] = {
     Commits: commits,
     CommitsAhead: commits_ahead,
     Falls: falls,
-    HandledLate: handled_late,
+    HandledOutOfOrder: handled_out_of_order,
     PassedOver: passed_over,
     Redeliveries: redeliveries,
-    SideBySide: side_by_side,
+    OverlappingHandlers: overlapping,
     Splits: splits,
     StepsBack: steps_back,
     Unhandled: unhandled,

@@ -1,4 +1,4 @@
-"""How `StepsBack`, `HandledLate` and `SideBySide` are made; what their columns mean stands in `partition.py`."""
+"""How `StepsBack`, `HandledOutOfOrder` and `OverlappingHandlers` are made; `partition.py` describes their columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kafka_trial.model.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.model.partition import HandledLate, SideBySide, StepsBack
+from kafka_trial.model.partition import HandledOutOfOrder, OverlappingHandlers, StepsBack
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.sink_effects import late_effects
 from kafka_trial.model.table import Table, stacked
@@ -50,26 +50,26 @@ def steps_back(batch: Batch) -> StepsBack:
     back &= ~truncated_below(batch, held, furthest)
     before, after = held.take(highest[back]), held.take(back)
     return StepsBack(after.columns).having(
-        previous_offset=before["offset"],
-        previous_source=before["source"],
-        previous_seq=before["seq"],
+        highest_offset=before["offset"],
+        highest_source=before["source"],
+        highest_seq=before["seq"],
         why=because((Undecided.UNATTRIBUTED, unattributed(batch, after))),
     )
 
 
 @index
-def handled_late(batch: Batch) -> HandledLate:
+def handled_out_of_order(batch: Batch) -> HandledOutOfOrder:
     """Returns what was handled after a later record: by lines once each, and by effects what these show beyond."""
     lines = _once(_late_ones(batch, _late_by_lines), "source", "seq")
     effects = _once(_late_ones(batch, _late_by_effects), "offset")
     unsure = lines["unattributed"]
     late = stacked(_united(lines.take(~unsure), effects), lines.take(unsure))
     why = because((Undecided.UNATTRIBUTED, late["unattributed"]))
-    return HandledLate(late.columns).having(why=why).having_when_asked(key=lambda: _names(batch, late))
+    return HandledOutOfOrder(late.columns).having(why=why).having_when_asked(key=lambda: _names(batch, late))
 
 
 @index
-def side_by_side(batch: Batch) -> SideBySide:
+def overlapping(batch: Batch) -> OverlappingHandlers:
     """Returns the handlers that began while another one of their partition was at work, each once."""
     handlers = finished_handlers(batch)
     keyed = handlers.take(handlers["key"] >= 0)
@@ -79,7 +79,7 @@ def side_by_side(batch: Batch) -> SideBySide:
     )
     across = _overlapping_across_files(batch)
     both = _once(stacked(inside.having(unattributed=unattributed(batch, inside)), across), "source", "start_seq")
-    return SideBySide(both.columns).having(why=because((Undecided.UNATTRIBUTED, both["unattributed"])))
+    return OverlappingHandlers(both.columns).having(why=because((Undecided.UNATTRIBUTED, both["unattributed"])))
 
 
 def _once(found: Table, *one: str) -> Table:
@@ -150,9 +150,9 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
 
 def _paired(late: Table, later: Table) -> Table:
     return late.only("slice", "offset", "source", "seq").having(
-        later_offset=later["offset"],
-        later_source=later["source"],
-        later_seq=later["seq"],
+        higher_offset=later["offset"],
+        higher_source=later["source"],
+        higher_seq=later["seq"],
         unattributed=np.zeros(len(late), np.bool_),
     )
 
@@ -211,8 +211,8 @@ def _pairs(later: Table, earlier: Table, *, same_key: bool) -> Table:
     return later.only("slice", "source", "client", "offset", "start_seq", "end_seq").having(
         other_offset=earlier["offset"],
         other_source=earlier["source"],
-        other_start=earlier["start_seq"],
-        other_end=earlier["end_seq"],
+        other_start_seq=earlier["start_seq"],
+        other_end_seq=earlier["end_seq"],
         same_key=np.full(len(later), same_key),
         unattributed=np.zeros(len(later), np.bool_),
     )

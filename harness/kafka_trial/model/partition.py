@@ -4,9 +4,12 @@ A table has a row for each thing that happened, or lasted. It is made when it is
 columns, by the modules beside this one (`makers.py`). What witnesses saw, how far they are believed, and what a fault
 may explain is settled there.
 
-`slice` is the number of the partition among these. Instants (`…_ns`) are nanoseconds on the harness's monotonic clock.
-NONE, NEVER, and -1 for members and rows of other tables, say that there is none. `…_source` and `…_seq` name the event
-that proves something. `why`: the reason for which a row is not certain (`Undecided`); None where it is.
+`slice` is the number of the partition among these. An `offset` is a record's, a `committed_offset` is one more than
+that of the last record that is done; NONE: it is not known. Instants and lengths (`…_ns`) are nanoseconds, instants on
+the harness's monotonic clock; NEVER: it never was. A member or a row of another table that is absent is -1, and so is
+the source of an absent event: `source` and `seq` name the event that proves the row, `…_source` and `…_seq` others.
+`why`: the reason for which a row is not certain (`undecided.py`); None where it is. Words such as W, control read and
+snapshot stand in docs/glossary.md.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 class LostWrites(Table):
     """Sends that were acknowledged, and whose record the complete control read does not hold, though nothing removed
-    it.
+    it. `offset` is NONE where no answer named it.
     """
 
     slice: Ints
@@ -35,11 +38,11 @@ class LostWrites(Table):
 
 
 class ExpiredUnread(Table):
-    """Records that expired before anybody had read them: a row a range; of those that are not certain a row each.
+    """Records that expired before anybody had read them: a row for a range; one for each record that is not certain.
 
-    From `offset` to `last_offset`: `records`. `committed`: the committed position passed them; `by_operator`,
-    `by_stranger`: who committed that, as in `Commits`. `while_away`: they expired while the trial had stopped all
-    members, and nobody had committed past them before. `source`, `seq`, `last_…`: the sends of the first and the last.
+    From `offset` to `last_offset`: `records` of them. `committed`: the committed offset passed them; `by_operator`,
+    `maybe_operator`: who committed that, as in `Commits`. `while_away`: they expired while the trial had stopped all
+    members, and the committed offset had not passed them before. The events are the sends of the first and of the last.
     """
 
     slice: Ints
@@ -48,7 +51,7 @@ class ExpiredUnread(Table):
     records: Ints
     committed: Bools
     by_operator: Bools
-    by_stranger: Array
+    maybe_operator: Array
     while_away: Bools
     source: Ints
     seq: Ints
@@ -60,7 +63,7 @@ class ExpiredUnread(Table):
 class Altered(Table):
     """Records whose content is another one than was sent.
 
-    `found_in` "control read": in the log, with the send (`send_…`); "effect": in what the consumer did of it.
+    `found_in` "control read": in the log, with the send (`send_…`); "effect": in what the consumer did with it.
     """
 
     slice: Ints
@@ -73,7 +76,9 @@ class Altered(Table):
 
 
 class Misplaced(Table):
-    """Records that were "delivered" or "effected" (`what`) under a place where the log holds another (`record_…`)."""
+    """Deliveries and effects that name an offset and an id, where the log has another record at that offset
+    (`record_…`). `what`: "delivered" or "effected".
+    """
 
     slice: Ints
     offset: Ints
@@ -85,8 +90,8 @@ class Misplaced(Table):
     why: Array
 
 
-class Unsent(Table):
-    """What was "delivered" or "effected" (`what`) with an `id` that nobody sent; not certain where the log holds it."""
+class Phantoms(Table):
+    """Deliveries and effects with an `id` that nobody sent. `what`: "delivered" or "effected"."""
 
     slice: Ints
     time_ns: Ints
@@ -99,12 +104,12 @@ class Unsent(Table):
 
 
 class Unhandled(Table):
-    """The readable records that nobody had handled by the snapshot.
+    """The readable records that no member had handled by the snapshot.
 
-    `handled_ns`: when one was handled after that; NEVER where it was not. `overwritten`: the log was cut off, and
-    another record written in its place. `committed`: it lies behind the last committed position; `commit`: the first
-    commit that covered it, a row of `Commits`. `in_flight_at_crash`: who made that commit crashed before it could
-    handle it, or never knew that the commit stood.
+    `handled_ns`: when one was handled after that. `after_truncation`: it was written where the log had been cut off; a
+    commit may have passed the record before it. `committed`: its offset is below the last committed one; `commit`: the
+    first commit that passed it, a row of `Commits`. `in_flight_at_crash`: the member that made this commit crashed
+    before it could handle the record, or never learned that the commit was stored.
     """
 
     slice: Ints
@@ -112,7 +117,7 @@ class Unhandled(Table):
     source: Ints
     seq: Ints
     handled_ns: Ints
-    overwritten: Bools
+    after_truncation: Bools
     committed: Bools
     commit: Ints
     in_flight_at_crash: Bools
@@ -120,11 +125,13 @@ class Unhandled(Table):
 
 
 class Redeliveries(Table):
-    """What was delivered before, and again: by another ownership epoch, or by one that had done it or a later one; and
-    with a sink each further effect, beyond the handlings that lines report. What was tried again is none.
+    """Repeated deliveries of a record. A delivery counts if another ownership epoch had the record before; inside one
+    ownership epoch it counts if this record or a higher one had been completed there. Retries do not count. With a
+    sink, each further effect that lines do not explain is a row too.
 
-    `floor`: the position that its ownership epoch had to start from. `below_floor`: it lies below that, and nothing
-    excuses it. `opened_…`: what proves that the ownership epoch began.
+    `floor`: the committed offset from which its ownership epoch had to start; NONE: not known, or progress is not in
+    Kafka. `below_floor`: it lies below that, another ownership epoch had the record, and no log that was cut off
+    explains it. `opened_…`: the proof that the ownership epoch began.
     """
 
     slice: Ints
@@ -138,7 +145,9 @@ class Redeliveries(Table):
 
 
 class Retries(Table):
-    """Deliveries of a record that its ownership epoch had begun before, and nothing from there on was completed."""
+    """Handlings that an ownership epoch began again, where neither this record nor a higher one had been completed; and
+    those of a batch that was handed out again because it did not end well.
+    """
 
     slice: Ints
     offset: Ints
@@ -147,7 +156,9 @@ class Retries(Table):
 
 
 class EffectsAgain(Table):
-    """Every effect of a record after its first one (`first_…`), by the record's id: the second has `number` 2."""
+    """Every acknowledged effect of a record after its first one (`first_…`), by the record's id: the second is
+    `number` 2.
+    """
 
     slice: Ints
     offset: Ints
@@ -158,9 +169,11 @@ class EffectsAgain(Table):
     first_seq: Ints
 
 
-class StaleRows(Table):
-    """Rows of the consumer's table that ended with the state of an older record (`older_…`) than one that they had
-    shown (`offset`); `same_key`: both records are of one key.
+class StaleStates(Table):
+    """Rows of the consumer's table that ended with the state of an older record than one that they had shown.
+
+    `offset`: the newer record; `older_partition` (Kafka's number) and `older_offset`: the older one. `same_key`: both
+    have the same key. `older_seq`: the change back, in the file of `source`.
     """
 
     slice: Ints
@@ -174,9 +187,9 @@ class StaleRows(Table):
     why: Array
 
 
-class RefutedLines(Table):
-    """Lines of members that a witness contradicts: that a record was "delivered" or "processed", or the partition
-    "assigned" (`what`; `offset` is NONE then). `by` "workload", "observer" or "request log".
+class FalseReports(Table):
+    """Lines of members that a witness contradicts. `what` they say: "delivered", "processed", or "assigned", which is
+    of the partition and has no offset. `by`: the witness, "workload", "observer" or "request log".
     """
 
     slice: Ints
@@ -188,26 +201,26 @@ class RefutedLines(Table):
 
 
 class StepsBack(Table):
-    """Deliveries, inside one ownership epoch, of a record that had been delivered there, or of one before it.
+    """Deliveries, inside one ownership epoch, of a record that had been delivered there, or of a lower one.
 
-    What was tried again is none, nor what follows from a log that was cut off. `previous_…`: the delivery of the
-    highest offset before it.
+    Retries are none, nor what follows from a log that was cut off. `highest_…`: the delivery of the highest offset
+    before it.
     """
 
     slice: Ints
     offset: Ints
     source: Ints
     seq: Ints
-    previous_offset: Ints
-    previous_source: Ints
-    previous_seq: Ints
+    highest_offset: Ints
+    highest_source: Ints
+    highest_seq: Ints
     why: Array
 
 
 class PassedOver(Table):
-    """Readable records that the deliveries of an ownership epoch jumped over, and that it never took after all.
+    """Readable records that the deliveries of an ownership epoch jumped over, and that it never took afterwards.
 
-    `previous_…`, `next_…`: the deliveries before and after the gap; `record_…`: the record.
+    `previous_…`: the delivery of the highest offset below them; `next_…`: the one that jumped; `record_…`: the record.
     """
 
     slice: Ints
@@ -223,30 +236,31 @@ class PassedOver(Table):
     why: Array
 
 
-class HandledLate(Table):
-    """Completions, and first effects, of a record after those of a later one.
+class HandledOutOfOrder(Table):
+    """Completions, and first effects, of a record after those of a higher one.
 
-    By lines: each completion inside its ownership epoch, the first ones across them. `later_…`: the later record's, of
-    the same key where there is one (`same_key`; `key`: its name).
+    Inside one ownership epoch every completion is compared, across them the first completion of each record.
+    `higher_…`: the completion or effect of the higher record. It has the same key where there is such a one; `same_key`
+    says so. `key`: the record's key as text.
     """
 
     slice: Ints
     offset: Ints
     source: Ints
     seq: Ints
-    later_offset: Ints
-    later_source: Ints
-    later_seq: Ints
+    higher_offset: Ints
+    higher_source: Ints
+    higher_seq: Ints
     same_key: Bools
     key: Array
     why: Array
 
 
-class SideBySide(Table):
-    """Handlers that began while another one of their partition was at work, which took another batch.
+class OverlappingHandlers(Table):
+    """Handlers that began while a handler of another batch of their partition was at work.
 
-    From `source`, `start_seq` to `end_seq`; the other one's (of the same key where there is one: `same_key`) from
-    `other_source`, `other_start` to `other_end`.
+    The handler lasted from line `start_seq` to line `end_seq` of its file `source`, the other one from
+    `other_start_seq` to `other_end_seq` of `other_source`. `same_key`: their records have the same key.
     """
 
     slice: Ints
@@ -256,8 +270,8 @@ class SideBySide(Table):
     end_seq: Ints
     other_offset: Ints
     other_source: Ints
-    other_start: Ints
-    other_end: Ints
+    other_start_seq: Ints
+    other_end_seq: Ints
     same_key: Bools
     why: Array
 
@@ -265,18 +279,20 @@ class SideBySide(Table):
 class Commits(Table):
     """The commits that took effect, in the order of the offsets log.
 
-    `peak`, `peak_row`: the greatest position that stood before it since the last tombstone, and the row of that commit.
-    `committer`: the member whose it is; less than 0: nobody's, or nobody knows. `member_name`: its name.
-    `owned`: 1 where the committer had the partition at that place of the log, 0 where others had, -1 where nobody
-    knows. `own`: the same as True, False and None; an operator's is False. `ever_owned`: somebody had it at some time.
-    `owner_…`: the assignment that stood there. `request_…`: the request that asked for it.
-    `by_operator`: it came from outside of the members. `by_stranger`: True where nobody can tell whether it did, else
-    None.
-    `untold`: it was made, or may have been, by a member that was killed before it could say what it had handled; never
-    where a sink saw what was done.
-    `passes_unhandled`: between the peak and its position lies a record that was never handled.
-    `log_end`, `end_…`: the first log end that was read after it (NEVER: none). `longest_end`: the longest ever read.
-    `cut_off`: True where the log had been as long as it says, and was cut off later; else None.
+    `effect_ns`: when it took effect. `commit_wall_ns`: its time by the broker's wall clock. `peak`, `peak_row`: the
+    greatest committed offset that stood before it since the last tombstone, and the row of that commit.
+    `committer`: the member that made it; -1: not known, -2: an operator, -3: several members fit, -4: a member or an
+    operator. `member_name`: the name of the member. `by_operator`: it came from outside of the members.
+    `maybe_operator`: True where the evidence does not show whether it did, else None.
+    `owned`: 1 where the committer had the partition at that place of the log, 0 where others had, -1 where it is not
+    known; `own` is the same as True, False and None, and False for an operator. `owner_…`: the assignment that stood
+    there. `partition_was_owned`: somebody had the partition at some time.
+    `request_…`: the request that asked for the commit. `reporter_killed`: the committer was killed, or may have been,
+    before it could report its work; False if the trial has a sink. `passes_unhandled`: between the peak and its
+    committed offset lies a record that was never handled.
+    `log_end`, `end_…`: the first log end that was read after it (NEVER: none). `longest_end`: the greatest log end that
+    was read at all, or that records show. `cut_off`: True where the log had been as long as it says, and was cut off
+    later; else None.
     """
 
     slice: Ints
@@ -292,14 +308,14 @@ class Commits(Table):
     member_name: Array
     owned: Ints
     own: Array
-    ever_owned: Bools
+    partition_was_owned: Bools
     owner_source: Ints
     owner_seq: Ints
     request_source: Ints
     request_seq: Ints
     by_operator: Bools
-    by_stranger: Array
-    untold: Bools
+    maybe_operator: Array
+    reporter_killed: Bools
     passes_unhandled: Bools
     log_end: Ints
     end_source: Ints
@@ -311,29 +327,30 @@ class Commits(Table):
 class Falls(Table):
     """The episodes in which the committed offset stood below where it had been.
 
-    `first`: the commit that fell, `back`: the one that recovered, as rows of `Commits`. `restart_inside`: meanwhile an
-    ownership epoch opened, or a member started from a position below the peak.
+    `fell_row`: the commit with which it fell, `recovered_row`: the one with which it was back (-1: none was, or a
+    tombstone ended the episode), as rows of `Commits`. `restart_inside`: meanwhile an ownership epoch opened, or a
+    member started from an offset below the peak.
     """
 
     slice: Ints
-    first: Ints
-    back: Ints
+    fell_row: Ints
+    recovered_row: Ints
     restart_inside: Bools
 
 
 class CommitsAhead(Table):
-    """Positions that were committed before every record below them had been handled, each once.
+    """Committed offsets that took effect before every record below them had been handled, each once.
 
-    `seen_by`: "own word", its member's lines alone; else "offsets log". `offset`, `record_…`: the record, of those
-    that it passed, that was handled last or never; `done_…`: that handling. `commit_…`: the commit, or the request.
+    `shown_by`: "own word", the lines of its member alone; else "offsets log". `offset`, `record_…`: of the records that
+    it passed, the one that was handled last, or never; `done_…`: that handling. `commit_…`: the commit, or the request.
     """
 
     slice: Ints
     committed_offset: Ints
     offset: Ints
-    seen_by: Array
+    shown_by: Array
     by_operator: Bools
-    by_stranger: Array
+    maybe_operator: Array
     record_source: Ints
     record_seq: Ints
     commit_source: Ints
@@ -344,15 +361,15 @@ class CommitsAhead(Table):
 
 
 class LostCommits(Table):
-    """Positions that were acknowledged as committed, by the snapshot, and are not in the offsets log; each once.
+    """Committed offsets that were acknowledged by the snapshot, and that are not in the offsets log; each once.
 
-    `by` "request log": a broker answered so (`source`, `seq`); "own word": only its member says it. `word_…`: the
-    member's line. `refused_with`, `refusal_…`: the error of the broker that refused it; NONE: none did.
+    `acknowledged_by` "request log": a broker answered so; "own word": only its member says it. `word_…`: the line of
+    the member. `refused_with`, `refusal_…`: the error code with which a broker refused it, where one did.
     """
 
     slice: Ints
     committed_offset: Ints
-    by: Array
+    acknowledged_by: Array
     refused_with: Ints
     source: Ints
     seq: Ints
@@ -364,11 +381,12 @@ class LostCommits(Table):
 
 
 class CommittedLate(Table):
-    """Records that had been handled, they and all before them, for more than W before a commit covered them, while
-    their member held the partition and no fault was near: a row for each such commit.
+    """One row for each commit that came late. When it took effect, it passed records that had been ready for more than
+    W, while their member held the partition and no fault was in force. A record is ready when it and all records below
+    it have been handled.
 
-    `offset`: the first of them; `records`: how many. `lasted_ns`: how long that one had been handled (`handled_…`)
-    when its commit (`commit_…`, of `committed_offset`) took effect.
+    `offset`: the first of them; `records`: how many. `lasted_ns`: how long that one had been ready; `handled_…`: its
+    own handling. `commit_…`: the commit, of `committed_offset`.
     """
 
     slice: Ints
@@ -383,12 +401,12 @@ class CommittedLate(Table):
     why: Array
 
 
-class UncommittedReads(Table):
+class RogueReaders(Table):
     """Members that were answered records of a partition for more than W, without a commit there that explains it; not
     what an owner had fetched ahead when it lost the partition, nor near a fault on the member.
 
-    `member`, and its `member_name`; `bytes`: how many it was answered, from `offset` on, over `lasted_ns`. `source`,
-    `seq`, `last_…`: the first and the last of these answers.
+    `bytes`: how many they were answered, from `offset` on, over `lasted_ns`. The events are the first and the last of
+    these answers.
     """
 
     slice: Ints
@@ -407,9 +425,11 @@ class UncommittedReads(Table):
 class Splits(Table):
     """Where two members owned a partition at once.
 
-    `by` "log": from a place of the offsets log on (`log_offset`). By a record (`offset`) that was begun: "told", after
-    its member was told of its loss, or though nobody had given it the partition; "taken", by a member that never had
-    it, and fetched it. `first_…`, `second_…`: what proves the one and the other.
+    `by` "log": two members had it from a place of the offsets log on (`log_offset`). The others are about a record
+    (`offset`). "told": a member began it after a broker had informed it of its loss, or under an assignment that no
+    broker had made. "taken": a member fetched and began it, and never owned the partition. `order`: by what the rows of
+    a partition are sorted. `first_…`, `second_…`: the events of the one and of the other. Rows that are not certain say
+    no more than their partition.
     """
 
     slice: Ints
@@ -425,11 +445,10 @@ class Splits(Table):
 
 
 class WorkAfterRevoke(Table):
-    """Work on records by a member after its own revoked or lost callback had returned; not of a record in hand when it
-    lost the partition.
+    """Work by a member on a partition after its own revoked or lost callback had returned; not a handler that was at
+    work when the partition was lost (revoked is no excuse).
 
-    `what` was done: "delivered", "processed", or "effected", where only the sink tells of it. `callback_…`: the
-    callback.
+    `what` was done: "delivered", "processed", or "effected" where only the sink shows it. `callback_…`: the callback.
     """
 
     slice: Ints
@@ -443,8 +462,8 @@ class WorkAfterRevoke(Table):
 
 
 class ZombieWork(Table):
-    """Work on records by a member that had lost their partition to others, and did not know it, or had fetched them
-    before.
+    """Work by a member on a partition that others had been given, before it was informed, or on records that it had
+    fetched before that.
 
     `what` was done: "delivered" or "processed". `given_…`: the assignment that gave the partition to others.
     """
@@ -459,10 +478,9 @@ class ZombieWork(Table):
 
 
 class StaleCommits(Table):
-    """Commits that a broker accepted though they were asked for (`source`, `seq`) with an older `epoch` than their
-    member had by then (`current_epoch`, `current_…`), unless KIP-1251 lets them pass.
-
-    `log_offset`, `log_…`: the commit in the offsets log.
+    """Commits that a broker accepted though they were asked for with an older `epoch` than their member had by then
+    (`current_epoch`, `current_…`), unless KIP-1251 lets them pass. `log_offset`, `log_…`: the commit in the offsets
+    log.
     """
 
     slice: Ints
@@ -495,9 +513,9 @@ class AbortedReads(Table):
 
 
 class CommitsOutsideTransactions(Table):
-    """Commits that were in no transaction, as in `Commits`.
+    """Commits that were in no transaction; further columns as in `Commits`.
 
-    `stood`: the position that stood before, or the start of the log; `repeats`: it is the same.
+    `stood`: the committed offset that stood before, or the start of the log; `repeats`: it is the same.
     """
 
     slice: Ints
@@ -506,7 +524,7 @@ class CommitsOutsideTransactions(Table):
     stood: Ints
     repeats: Bools
     by_operator: Bools
-    by_stranger: Array
+    maybe_operator: Array
     member_name: Array
     source: Ints
     seq: Ints
@@ -514,8 +532,10 @@ class CommitsOutsideTransactions(Table):
 
 
 class TornTransactions(Table):
-    """Transactions of one producer and epoch that were committed in one log (`committed_in`, `committed_…`) and aborted
-    in another (`aborted_in`, `aborted_…`); `asked_…`: the EndTxn that was granted.
+    """Transactions of one producer and epoch that were committed in one log (`committed_in`, "topic-partition") and
+    aborted in another (`aborted_in`). Their `slice` is that of no partition.
+
+    `time_ns`: when the first of them ended. The events are the two ends, and the EndTxn that was granted (`asked_…`).
     """
 
     slice: Ints
@@ -556,23 +576,23 @@ class Partitions(Batch):
     expired_unread = _Asked(ExpiredUnread)
     altered = _Asked(Altered)
     misplaced = _Asked(Misplaced)
-    unsent = _Asked(Unsent)
+    phantoms = _Asked(Phantoms)
     unhandled = _Asked(Unhandled)
     redeliveries = _Asked(Redeliveries)
     retries = _Asked(Retries)
     effects_again = _Asked(EffectsAgain)
-    stale_rows = _Asked(StaleRows)
-    refuted_lines = _Asked(RefutedLines)
+    stale_states = _Asked(StaleStates)
+    false_reports = _Asked(FalseReports)
     steps_back = _Asked(StepsBack)
     passed_over = _Asked(PassedOver)
-    handled_late = _Asked(HandledLate)
-    side_by_side = _Asked(SideBySide)
+    handled_out_of_order = _Asked(HandledOutOfOrder)
+    overlapping = _Asked(OverlappingHandlers)
     commits = _Asked(Commits)
     falls = _Asked(Falls)
     commits_ahead = _Asked(CommitsAhead)
     lost_commits = _Asked(LostCommits)
     committed_late = _Asked(CommittedLate)
-    uncommitted_reads = _Asked(UncommittedReads)
+    rogue_readers = _Asked(RogueReaders)
     splits = _Asked(Splits)
     work_after_revoke = _Asked(WorkAfterRevoke)
     zombie_work = _Asked(ZombieWork)

@@ -1,4 +1,4 @@
-"""Progress that is committed late, and reads without a commit: how `CommittedLate` and `UncommittedReads` are made."""
+"""Progress that is committed late, and reads without a commit: how `CommittedLate` and `RogueReaders` are made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.liveness_bounds import fault_ends_ns, stall_window_s, timing_in
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.ownership_log import owners_in_turn
-from kafka_trial.model.partition import CommittedLate, UncommittedReads
+from kafka_trial.model.partition import CommittedLate, RogueReaders
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
@@ -122,7 +122,7 @@ NOBODY = -1
 
 
 @index
-def uncommitted_reads(batch: Batch) -> UncommittedReads:
+def rogue_readers(batch: Batch) -> RogueReaders:
     """Returns the members that were answered records for more than W without a commit that explains it."""
     reads, about = _reads(batch), batch.trial_context
     window_ns = window_ns_of(about)
@@ -132,7 +132,7 @@ def uncommitted_reads(batch: Batch) -> UncommittedReads:
         (Undecided.DELAYED, machine_stalled(about, reads["first_ns"], reads["last_ns"])),
         (Undecided.COMMITTER_UNKNOWN, _explained(batch, reads, by_nobody=True)),
     )
-    return UncommittedReads(reads.columns).having(
+    return RogueReaders(reads.columns).having(
         member_name=np.array([*about.members, None], dtype=object)[reads["member"]],
         offset=reads["position"],
         lasted_ns=reads["last_ns"] - reads["first_ns"],

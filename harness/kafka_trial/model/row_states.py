@@ -1,4 +1,4 @@
-"""How `StaleRows` is made; what its columns mean stands in `partition.py`.
+"""How `StaleStates` is made; what its columns mean stands in `partition.py`.
 
 Which rows end with the state of an older record is read out of the table's own log (`judge/row_states.py`).
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import final_committed_offsets
-from kafka_trial.model.partition import StaleRows
+from kafka_trial.model.partition import StaleStates
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.undecided import Undecided, because
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 @index
-def stale_rows(batch: Batch) -> StaleRows:
+def stale_states(batch: Batch) -> StaleStates:
     """Returns the rows of the consumer's table that ended with the state of an older record."""
     rows = batch.of(Kind.ROLLED_BACK).sorted_by("slice", "offset", "older_seq")
     open_ended = rows["offset"] >= final_committed_offsets(batch)[rows["slice"]]
     open_ended &= batch.trial_context.settings.in_offsets_log
     partitions = np.array([partition for _, partition in batch.trial_context.slices], np.int64)
-    return StaleRows(rows.columns).having(
+    return StaleStates(rows.columns).having(
         older_partition=partitions[rows["older_slice"]],
         same_key=rows["keyed"] == 1,
         why=because((Undecided.MAY_COME_AGAIN, open_ended)),

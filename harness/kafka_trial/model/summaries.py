@@ -235,11 +235,11 @@ def _backlog(batch: Batch) -> Ints:
 def _standing_regression(batch: Batch, at_ns: int) -> Ints:
     """Returns the backward commit that none had recovered by then, for each slice; -1 if there is none."""
     episodes = falls(batch)
-    fell_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["first"], NEVER)
-    back_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["back"], NEVER)
+    fell_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["fell_row"], NEVER)
+    back_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["recovered_row"], NEVER)
     standing = episodes.take((fell_ns <= at_ns) & (back_ns > at_ns))
     found = np.full(batch.size, -1, np.int64)
-    found[standing["slice"]] = standing["first"]
+    found[standing["slice"]] = standing["fell_row"]
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_trial.model.absences import expired_while_away
 from kafka_trial.model.batch import index
-from kafka_trial.model.commits import untold
+from kafka_trial.model.commits import reporter_killed
 from kafka_trial.model.commits_log import (
     OPERATOR,
     STRANGER,
@@ -73,7 +73,7 @@ def expired_unread(batch: Batch) -> ExpiredUnread:
     away, maybe_away = expired_while_away(batch, expired, covered_ns)
     unheard = not batch.trial_context.has_sink and bool(batch.incarnations["killed"].any())
     why = because(
-        (Undecided.UNCERTAIN_AFTER_KILL, ~away & value_at(untold(batch), covered_by, False)),
+        (Undecided.UNCERTAIN_AFTER_KILL, ~away & value_at(reporter_killed(batch), covered_by, False)),
         (Undecided.EXPIRED_MAYBE_READ, ~away & ~past & unheard),
         (Undecided.EXPIRED_MAYBE_AWAY, maybe_away & (committer != OPERATOR)),
     )

@@ -1,4 +1,4 @@
-"""How `RefutedLines` is made; what its columns mean stands in `partition.py`."""
+"""How `FalseReports` is made; what its columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_trial.model.batch import index
 from kafka_trial.model.contradicted_lines import WITNESSES
 from kafka_trial.model.false_assignments import false_assigned
 from kafka_trial.model.kernels import NONE
-from kafka_trial.model.partition import RefutedLines
+from kafka_trial.model.partition import FalseReports
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import stacked
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @index
-def refuted_lines(batch: Batch) -> RefutedLines:
+def false_reports(batch: Batch) -> FalseReports:
     """Returns the lines of members that a witness contradicts."""
     lines, claims = contradicted_lines.refuted_lines(batch), false_assigned(batch)
     claims = claims.only("slice", "source", "seq").having(
@@ -30,7 +30,7 @@ def refuted_lines(batch: Batch) -> RefutedLines:
     )
     told = stacked(lines.only("slice", "source", "seq", "offset", "kind", "by"), claims)
     said = [told["kind"] == Kind.DELIVERED, told["kind"] == Kind.ASSIGNED]
-    return RefutedLines(told.columns).having(
+    return FalseReports(told.columns).having(
         what=np.select(said, ["delivered", "assigned"], "processed").astype(object),
         by=np.array(WITNESSES, dtype=object)[told["by"]],
     )
