@@ -71,8 +71,8 @@ def certain(rows: T) -> tuple[T, list[tuple[str, Array]]]:
 class Invariant:
     """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at.
 
-    `progress_in_kafka`: judged only if the consumer's progress is in the offsets log; where `outside_transactions`, only
-    if it does not commit it in transactions. `progress_in_transaction`: only if it does.
+    `progress_in_kafka`: judged only if the consumer's progress is in the offsets log; where `outside_transactions`,
+    only if it does not commit it in transactions. `progress_in_transaction`: only if it does.
     `summary`, `definition`, `cause` and `remedy` are its docstring's. `of_the_end`: it says what was still to do at the
     end; nobody is blamed for that while there was time left to do it. `intermediate_too`: it is looked for in the
     intermediate topics too, through which the group hands records on.
@@ -239,9 +239,9 @@ def _plain(value: Any) -> Any:
 def judged(invariant: Invariant, batch: Partitions) -> Findings:
     """Returns what an invariant finds.
 
-    While the harness stood still it read nothing (`clocks.earliest`), so that what it read afterwards may have been said
-    in time. It judges a second time as if it had never stood still. Cases that appear only then are undecided; they are
-    counted by slice and deciding attributes.
+    While the harness stood still it read nothing (`clocks.earliest`), so that what it read afterwards may have been
+    said in time. It judges a second time as if it had never stood still. Cases that appear only then are undecided;
+    they are counted by slice and deciding attributes.
     """
     found = invariant.judge(batch)
     if not batch.trial_context.harness_stalls:
