@@ -106,6 +106,15 @@ def test_commit_regression_only_looks_broken_after_a_tombstone() -> None:
     assert judged("commit-regression", [committed(2), tombstone(), committed(1)]) == []
 
 
+def test_commit_regression_may_end_with_the_committed_offset_deleted() -> None:
+    """By a tombstone, with or without a commit behind it: nothing stood there at the end, and nothing recovered."""
+    for behind in ([], [committed(1)]):
+        lines = [owner("m0"), committed(2), committed(1), tombstone(), *behind]
+        assert [(one["recovered"], one["deleted"]) for one in judged("commit-regression", lines)] == [(False, True)]
+    still = judged("commit-regression", [owner("m0"), committed(2), committed(1)])
+    assert ["deleted" in one for one in still] == [False]
+
+
 def test_commit_regression_only_looks_broken_by_an_aborted_commit() -> None:
     """A position in a transaction that was aborted never stood."""
     assert judged("commit-regression", [aborted(2), committed(1)]) == []

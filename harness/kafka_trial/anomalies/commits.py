@@ -18,7 +18,7 @@ from kafka_trial.anomalies.claim_rule import (
 )
 from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
 from kafka_trial.claim import Claim
-from kafka_trial.model.kernels import NONE, picked
+from kafka_trial.model.kernels import NONE, picked, true_or_none
 from kafka_trial.model.table import table
 from kafka_trial.model.undecided import Undecided
 
@@ -96,6 +96,7 @@ def commit_regression(partitions: Partitions) -> Findings:
         **{"from": fell.peak, "to": fell.committed_offset},
         lasted_ms=np.where(recovered, lasted_ns // 1_000_000, NONE),
         recovered=recovered,
+        deleted=true_or_none(falls.deleted),
         own=fell.own,
         by_operator=fell.by_operator,
         by_stranger=fell.maybe_operator,

@@ -12,6 +12,7 @@ from kafka_trial.model.commits_log import (
     OPERATOR,
     UNKNOWN,
     commits_in_effect,
+    final_committed_offsets,
     from_outside,
     requests_of,
 )
@@ -30,6 +31,7 @@ from kafka_trial.model.kernels import (
     per_group,
     picked,
     starts_of,
+    true_or_none,
 )
 from kafka_trial.model.long_silences import told_of_all
 from kafka_trial.model.ownership_epochs import ownership_epochs
@@ -72,7 +74,7 @@ def commits(batch: Batch) -> Commits:
 
 @index
 def falls(batch: Batch) -> Falls:
-    """Returns the episodes below an earlier position."""
+    """Returns the episodes below an earlier committed offset."""
     log = commits_in_effect(batch)
     low = log["committed_offset"] < log["peak"]
     run = np.cumsum(starts_of(log["stretch"], low)) if len(log) else low.astype(np.int64)
@@ -84,8 +86,11 @@ def falls(batch: Batch) -> Falls:
         if len(begins)
         else first
     )
+    slices = log["slice"][first]
     same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
-    episodes = Falls({"slice": log["slice"][first], "fell_row": first, "recovered_row": np.where(same, after, -1)})
+    further = picked(log["slice"], after, -1) == slices
+    gone = np.where(further, ~same, final_committed_offsets(batch)[slices] == NONE)
+    episodes = Falls({"slice": slices, "fell_row": first, "recovered_row": np.where(same, after, -1), "deleted": gone})
     return episodes.having_when_asked(restart_inside=lambda: _restarted_inside(batch, episodes))
 
 
@@ -139,7 +144,7 @@ def _longest_ends(batch: Batch) -> Ints:
 def _cut_off(batch: Batch) -> Array:
     log = commits_in_effect(batch)
     was_longer = truncated_away(batch, log["slice"], log["committed_offset"] - 1, log["effect_ns"])
-    return np.array([None, True], dtype=object)[was_longer.astype(np.int64)]
+    return true_or_none(was_longer)
 
 
 def _restarted_inside(batch: Batch, episodes: Table) -> Bools:

@@ -29,6 +29,7 @@ from kafka_trial.model.kernels import (
     next_in,
     ordered,
     picked,
+    true_or_none,
 )
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import has_members, ownership_at
@@ -76,8 +77,7 @@ def commits_in_effect(batch: Batch) -> Table:
 def from_outside(committers: Ints) -> dict[str, Array]:
     """Returns of commits whether they are from outside the members (`by_operator`), and True where the evidence does
     not show whether they are (`maybe_operator`; else None)."""
-    strangers = np.where(committers == STRANGER, 1, 0)
-    return {"by_operator": committers == OPERATOR, "maybe_operator": np.array([None, True], dtype=object)[strangers]}
+    return {"by_operator": committers == OPERATOR, "maybe_operator": true_or_none(committers == STRANGER)}
 
 
 def standing(batch: Batch, at_ns: int | None) -> Ints:

@@ -281,6 +281,12 @@ def per_group(group: Array, values: Array, size: int, *, how: str, start: int) -
     return best
 
 
+def true_or_none(holds: Bools) -> Array:
+    """Returns True where that holds, and None elsewhere: an attribute that is there only if it is true."""
+    found: Array = np.array([None, True], dtype=object)[holds.astype(np.int64)]
+    return found
+
+
 def value_at(values: Array, index: Array, missing: Any) -> Array:
     """Returns values[index], and `missing`, a value of their type, where the index is -1."""
     if not len(values):

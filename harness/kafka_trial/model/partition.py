@@ -327,14 +327,15 @@ class Commits(Table):
 class Falls(Table):
     """The episodes in which the committed offset stood below where it had been.
 
-    `fell_row`: the commit with which it fell, `recovered_row`: the one with which it was back (-1: none was, or a
-    tombstone ended the episode), as rows of `Commits`. `restart_inside`: meanwhile an ownership epoch opened, or a
-    member started from an offset below the peak.
+    `fell_row`: the commit with which it fell, `recovered_row`: the one with which it was back, as rows of `Commits`.
+    `deleted`: a tombstone ended the episode. `restart_inside`: meanwhile an ownership epoch opened, or a member started
+    from an offset below the peak.
     """
 
     slice: Ints
     fell_row: Ints
     recovered_row: Ints
+    deleted: Bools
     restart_inside: Bools
 
 

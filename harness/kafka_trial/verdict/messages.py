@@ -63,13 +63,19 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "split_by": SPLIT_BY.get(str(attributes.get("by")), "?"),
         "acknowledged": ACKNOWLEDGED.get(str(attributes.get("by")), "?"),
-        "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
+        "recovery": _recovery(attributes),
         "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
         "last_fetch": _last_fetch(attributes),
         "answers": _answers(attributes.get("answers")),
         "convergence": "and never did" if after_s is None else f"only after {after_s} s",
     }
+
+
+def _recovery(attributes: Mapping[str, Any]) -> str:
+    if attributes.get("recovered"):
+        return "recovered later"
+    return "stood there until it was deleted" if attributes.get("deleted") else "stood there at the end"
 
 
 def _last_fetch(attributes: Mapping[str, Any]) -> str:
