@@ -80,7 +80,7 @@ def _lines(statement: ast.stmt) -> range:
 
 def test_a_planted_bug_is_noticed_and_none_is_not(tmp_path: Path) -> None:
     """The tests of one module on it as it is, and with one comparison turned round."""
-    text = (SOURCES / "invariants" / "processes.py").read_text()
+    text = (SOURCES / "anomalies" / "processes.py").read_text()
     bug = text.replace(">= STORM_MIN", "< STORM_MIN")
     judges = Judges(tmp_path, histories_per_sin=0)
     judges.prepare([])

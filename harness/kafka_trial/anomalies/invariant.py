@@ -62,9 +62,9 @@ def proof(rows: Table, of: str = "", *, at: Ints | None = None) -> tuple[Array, 
 def certain(rows: T) -> tuple[T, list[tuple[str, Array]]]:
     """Returns the rows that are certain, and of the others, for each reason (their column `why`), the slices."""
     sure = rows["why"] == None  # noqa: E711 - of each row
-    doubts = rows.take(~sure)
-    reasons = list(dict.fromkeys(doubts["why"].tolist()))
-    return rows.take(sure), [(reason, doubts["slice"][doubts["why"] == reason]) for reason in reasons]
+    undecided = rows.take(~sure)
+    reasons = list(dict.fromkeys(undecided["why"].tolist()))
+    return rows.take(sure), [(reason, undecided["slice"][undecided["why"] == reason]) for reason in reasons]
 
 
 @dataclass(frozen=True)

@@ -109,10 +109,10 @@ def is_the_machines(reason: str) -> bool:
     return reason.startswith(tuple(one.partition("{")[0] for one in OF_THE_MACHINE))
 
 
-def because(*doubts: tuple[str, Bools]) -> Array:
+def because(*reasons: tuple[str, Bools]) -> Array:
     """Returns the column `why`: for each row the first of some reasons that holds for it, each with whether it does;
     None where none does."""
-    found = np.full(len(doubts[0][1]), None, dtype=object)
-    for reason, holds in reversed(doubts):
+    found = np.full(len(reasons[0][1]), None, dtype=object)
+    for reason, holds in reversed(reasons):
         found[holds] = reason
     return found

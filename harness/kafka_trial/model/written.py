@@ -71,10 +71,10 @@ def expired_unread(batch: Batch) -> ExpiredUnread:
     committer = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN)
     covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER)
     away, maybe_away = expired_while_away(batch, expired, covered_ns)
-    unheard = not batch.trial_context.has_sink and bool(batch.incarnations["killed"].any())
+    may_have_read = not batch.trial_context.has_sink and bool(batch.incarnations["killed"].any())
     why = because(
         (Undecided.UNCERTAIN_AFTER_KILL, ~away & value_at(reporter_killed(batch), covered_by, False)),
-        (Undecided.EXPIRED_MAYBE_READ, ~away & ~past & unheard),
+        (Undecided.EXPIRED_MAYBE_READ, ~away & ~past & may_have_read),
         (Undecided.EXPIRED_MAYBE_AWAY, maybe_away & (committer != OPERATOR)),
     )
     expired = expired.having(committed=past, committer=committer, while_away=away, why=why)

@@ -358,8 +358,8 @@ SAME = {
     # Faults did not say what they do to members and brokers; now that stands in the history beside their names. What a
     # fault did is the same, and of an old history its name tells.
     "ab16d54f865336bb": "c96bb83c57cf560f",
-    # Knew of a member only whether it had given anything back, not which partitions; a broker that outlived its bound was
-    # not named. Trials are made as before.
+    # Knew of a member only whether it had given anything back, not which partitions; a broker that outlived its bound
+    # was not named. Trials are made as before.
     "3df8345f39994c8d": "c96bb83c57cf560f",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
