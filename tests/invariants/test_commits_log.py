@@ -31,7 +31,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.claim import Claim
-from kafka_trial.model.commits import falls
+from kafka_trial.model.commits import commit_regressions
 from kafka_trial.model.commits_log import (
     AMBIGUOUS,
     OPERATOR,
@@ -358,7 +358,7 @@ def test_a_position_has_fallen_until_it_is_back_where_it_was(
     """One episode each; another partition beside it, which falls and stays so, has its own."""
     here = [line for value in values for line in committed(value)]
     there = [on(1, line) for value in (9, 8) for line in committed(value)]
-    fallen = falls(batch_of([*here, *there], partitions=2))
+    fallen = commit_regressions(batch_of([*here, *there], partitions=2))
     assert told(fallen, "slice", "fell_row", "recovered_row") == [
         *((0, first, back) for first, back in episodes),
         (1, len(values) + 1, -1),
@@ -368,7 +368,7 @@ def test_a_position_has_fallen_until_it_is_back_where_it_was(
 def test_a_fall_ends_with_the_position_itself() -> None:
     """It was deleted, and a higher one is no return."""
     lines = [committed(2), committed(1), tombstone(), committed(3), assigned("m0")]
-    assert told(falls(batch_of(lines)), "fell_row", "recovered_row") == [(1, -1)]
+    assert told(commit_regressions(batch_of(lines)), "fell_row", "recovered_row") == [(1, -1)]
 
 
 def test_a_commit_is_as_old_as_the_broker_says() -> None:

@@ -16,7 +16,7 @@ from kafka_trial.anomalies.claim_rule import (
     sharing_an_event,
     under,
 )
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.claim import Claim
 from kafka_trial.model.kernels import NONE, picked, true_or_none
 from kafka_trial.model.table import table
@@ -85,7 +85,7 @@ def commit_regression(partitions: Partitions) -> Findings:
 
     Remedy: Commit from one thread and never retry an older position; on revocation wait for commits under way.
     """
-    falls, commits = partitions.falls, partitions.commits
+    falls, commits = partitions.commit_regressions, partitions.commits
     fell, back = commits.take(falls.fell_row), falls.recovered_row
     recovered = back >= 0
     lasted_ns = picked(commits.commit_wall_ns, back, NONE) - fell.commit_wall_ns
@@ -222,7 +222,7 @@ def commit_ahead(partitions: Partitions) -> Findings:
 
     Remedy: Commit after the work. With librdkafka: enable.auto.offset.store=false and store_offsets() after the work.
     """
-    ahead, undecided = certain(partitions.commits_ahead)
+    ahead, undecided = split_undecided(partitions.commits_ahead)
     rows = table(
         slice=ahead.slice,
         order=ahead.committed_offset,
@@ -263,7 +263,7 @@ def commit_lost(partitions: Partitions) -> Findings:
 
     Remedy: Look at the error of each partition in the commit's answer, not only at the call's; ask again or rewind.
     """
-    lost, undecided = certain(partitions.lost_commits)
+    lost, undecided = split_undecided(partitions.lost_commits)
     rows = table(
         slice=lost.slice,
         order=lost.committed_offset,

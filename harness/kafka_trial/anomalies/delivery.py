@@ -16,7 +16,7 @@ from kafka_trial.anomalies.claim_rule import (
     on_the_partition,
     under,
 )
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.claim import Claim
 from kafka_trial.model.kernels import NEVER, NONE, picked, value_at
 from kafka_trial.model.table import table
@@ -77,7 +77,7 @@ def skipped(partitions: Partitions) -> Findings:
     """
     commits, unhandled = partitions.commits, partitions.unhandled
     passed = unhandled.take(unhandled.committed & (unhandled.handled_ns == NEVER) & ~unhandled.after_truncation)
-    lost, undecided = certain(passed)
+    lost, undecided = split_undecided(passed)
     rows = table(
         slice=lost.slice,
         order=lost.offset,
@@ -227,7 +227,7 @@ def phantom(partitions: Partitions) -> Findings:
 
     Remedy: Look where the id named comes from; check that the effect carries the id of the record that caused it.
     """
-    found, undecided = certain(partitions.phantoms)
+    found, undecided = split_undecided(partitions.phantoms)
     rows = table(slice=found.slice, order=found.time_ns, id=found.id, offset=found.offset, what=found.what)
     return Findings(rows, [proof(found)], undecided)
 
@@ -255,7 +255,7 @@ def duplicate_effect(partitions: Partitions) -> Findings:
     Remedy: Make the effect idempotent (an upsert by the record's id), write it with the position in one transaction, or
     use Kafka transactions; at-least-once alone never excludes it.
     """
-    again = partitions.effects_again
+    again = partitions.duplicate_effects
     rows = table(slice=again.slice, order=again.offset, offset=again.offset, number=again.number)
     return Findings(rows, [proof(again, "first_"), proof(again)])
 

@@ -22,7 +22,7 @@ import numpy as np
 from kafka_trial.anomalies.claim_rule import Explains, Rule
 from kafka_trial.model.kernels import NEVER, NONE, Array, Ints, number_in, ordered, picked
 from kafka_trial.model.table import Table
-from kafka_trial.model.undecided import Undecided
+from kafka_trial.model.undecided import Undecided, is_certain
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Partitions
@@ -59,9 +59,9 @@ def proof(rows: Table, of: str = "", *, at: Ints | None = None) -> tuple[Array, 
     return (source, seq) if at is None else (picked(source, at, -1), picked(seq, at, -1))
 
 
-def certain(rows: T) -> tuple[T, list[tuple[str, Array]]]:
+def split_undecided(rows: T) -> tuple[T, list[tuple[str, Array]]]:
     """Returns the rows that are certain, and of the others, for each reason (their column `why`), the slices."""
-    sure = rows["why"] == None  # noqa: E711 - of each row
+    sure = is_certain(rows["why"])
     undecided = rows.take(~sure)
     reasons = list(dict.fromkeys(undecided["why"].tolist()))
     return rows.take(sure), [(reason, undecided["slice"][undecided["why"] == reason]) for reason in reasons]

@@ -11,7 +11,7 @@ from kafka_trial.anomalies.claim_rule import (
     partition_order_claimed,
     sharing_an_event,
 )
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def nonmonotonic_poll(partitions: Partitions) -> Findings:
 
     Remedy: Seek back only to the record that failed, before anything behind it is done.
     """
-    back, undecided = certain(partitions.steps_back)
+    back, undecided = split_undecided(partitions.nonmonotonic_polls)
     rows = table(slice=back.slice, order=back.offset, offset=back.offset, previous_offset=back.highest_offset)
     return Findings(rows, [proof(back, "highest_"), proof(back)], undecided)
 
@@ -74,7 +74,7 @@ def reordered_key(partitions: Partitions) -> Findings:
 
     Remedy: Send records of a key to the same worker, and hold a key back while one of its records is being retried.
     """
-    late, undecided = certain(partitions.handled_out_of_order)
+    late, undecided = split_undecided(partitions.handled_out_of_order)
     rows = table(
         slice=late.slice,
         order=late.offset,
@@ -111,7 +111,7 @@ def overlapping_handlers(partitions: Partitions) -> Findings:
 
     Remedy: Give each partition (or key) one worker, and wait for it before the partition is given back.
     """
-    both, undecided = certain(partitions.overlapping)
+    both, undecided = split_undecided(partitions.overlapping)
     rows = table(
         slice=both.slice,
         order=both.offset,
@@ -155,7 +155,7 @@ def poll_skip(partitions: Partitions) -> Findings:
 
     Remedy: Keep every polled record until it is done or its partition is revoked; never seek beyond the next record.
     """
-    found, undecided = certain(partitions.passed_over)
+    found, undecided = split_undecided(partitions.poll_skips)
     rows = table(
         slice=found.slice,
         order=found.offset,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_trial.anomalies.claim_rule import Rule, always, fencing_claimed
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def split_ownership(partitions: Partitions) -> Findings:
 
     Remedy: Stop work on a partition when the group says so: act on refused heartbeats and commits, do not swallow them.
     """
-    splits, undecided = certain(partitions.splits)
+    splits, undecided = split_undecided(partitions.ownership_splits)
     rows = splits.only("slice", "order", "log_offset", "offset", "by")
     return Findings(rows, [proof(splits, "first_"), proof(splits, "second_")], undecided)
 
@@ -70,7 +70,7 @@ def work_after_revoke(partitions: Partitions) -> Findings:
     Remedy: In the callback finish or cancel what is in hand, then return; a queue between poll and work must be
     emptied.
     """
-    late, undecided = certain(partitions.work_after_revoke)
+    late, undecided = split_undecided(partitions.work_after_callback)
     rows = table(slice=late.slice, order=late.offset, offset=late.offset, what=late.what)
     return Findings(rows, [proof(late, "callback_"), proof(late)], undecided)
 
@@ -96,7 +96,7 @@ def zombie_work(partitions: Partitions) -> Findings:
 
     Remedy: No plain consumer can prevent it; where it must not happen, fence the effect (an epoch beside the result).
     """
-    work = partitions.zombie_work
+    work = partitions.uninformed_work
     rows = table(slice=work.slice, order=work.offset, offset=work.offset, what=work.what)
     return Findings(rows, [proof(work, "given_"), proof(work)])
 
@@ -129,7 +129,7 @@ def stale_generation(partitions: Partitions) -> Findings:
 
     Remedy: A broker should refuse it: look at its version; a member should drop its positions when it rejoins.
     """
-    stale, undecided = certain(partitions.stale_commits)
+    stale, undecided = split_undecided(partitions.stale_commits)
     rows = table(
         slice=stale.slice,
         order=stale.log_offset,

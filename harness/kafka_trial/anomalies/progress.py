@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_trial.anomalies.claim_rule import Rule, never, no_rogue_reader_claimed
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def uncommitted_progress(partitions: Partitions) -> Findings:
 
     Remedy: Commit more often, also while a partition is quiet.
     """
-    late, undecided = certain(partitions.committed_late)
+    late, undecided = split_undecided(partitions.committed_late)
     rows = table(
         slice=late.slice,
         order=late.offset,
@@ -80,7 +80,7 @@ def rogue_reader(partitions: Partitions) -> Findings:
 
     Remedy: Look which member it is; do not fetch what is not assigned.
     """
-    reads, undecided = certain(partitions.rogue_readers)
+    reads, undecided = split_undecided(partitions.rogue_readers)
     rows = table(
         slice=reads.slice,
         order=reads.member,

@@ -14,7 +14,7 @@ from kafka_trial.anomalies.claim_rule import (
     the_clusters,
     under,
 )
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.claim import Claim
 from kafka_trial.model.table import table
 
@@ -45,7 +45,7 @@ def lost_write(partitions: Partitions) -> Findings:
 
     Remedy: Look at the broker logs of the run folder: unclean leader election, min.insync.replicas, disks.
     """
-    lost, undecided = certain(partitions.lost_writes)
+    lost, undecided = split_undecided(partitions.lost_writes)
     return Findings(table(slice=lost.slice, order=lost.offset, offset=lost.offset), [proof(lost)], undecided)
 
 
@@ -85,7 +85,7 @@ def overtaken(partitions: Partitions) -> Findings:
 
     Remedy: Raise the topic's retention, or give the group more members; alert on the age of the oldest unread record.
     """
-    expired, undecided = certain(partitions.expired_unread)
+    expired, undecided = split_undecided(partitions.expired_unread)
     rows = table(
         slice=expired.slice,
         order=expired.offset,
@@ -130,7 +130,7 @@ def corrupt(partitions: Partitions) -> Findings:
 
     Remedy: Compare the two records named; hand each record its own buffer; decode by the record's own schema.
     """
-    altered = partitions.altered
+    altered = partitions.corrupt_records
     rows = table(slice=altered.slice, order=altered.offset, offset=altered.offset, found_in=altered.found_in)
     return Findings(rows, [proof(altered), proof(altered, "send_")])
 
@@ -157,6 +157,6 @@ def misplaced(partitions: Partitions) -> Findings:
 
     Remedy: Take topic, partition and offset from the record itself, never from a counter of your own.
     """
-    wrong, undecided = certain(partitions.misplaced)
+    wrong, undecided = split_undecided(partitions.misplaced_records)
     rows = table(slice=wrong.slice, order=wrong.offset, offset=wrong.offset, what=wrong.what)
     return Findings(rows, [proof(wrong), proof(wrong, "record_")], undecided)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_trial.anomalies.claim_rule import VIOLATION, Attributes, Rule, Weight, on_the_partition
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.claim import Claim
 from kafka_trial.model.table import table
 
@@ -57,7 +57,7 @@ def stale_state(partitions: Partitions) -> Findings:
     Remedy: Write only what is newer, in one statement: `INSERT … ON CONFLICT … DO UPDATE … WHERE` the row's version is
     older than the record's; a SELECT before the write decides nothing.
     """
-    stale, undecided = certain(partitions.stale_states)
+    stale, undecided = split_undecided(partitions.stale_states)
     rows = table(
         slice=stale.slice,
         order=stale.offset,

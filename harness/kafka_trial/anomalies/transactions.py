@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.anomalies.claim_rule import Attributes, Rule, Weight, always, not_an_operators, the_clusters, under
-from kafka_trial.anomalies.invariant import Findings, certain, invariant, proof
+from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
 from kafka_trial.claim import Claim
 from kafka_trial.model.progress import machine_stalled
 from kafka_trial.model.table import of_group, table
@@ -91,7 +91,7 @@ def offset_outside_transaction(partitions: Partitions) -> Findings:
 
     Remedy: Send it with sendOffsetsToTransaction, and switch enable.auto.commit off.
     """
-    outside, undecided = certain(partitions.commits_outside_transactions)
+    outside, undecided = split_undecided(partitions.commits_outside_transactions)
     rows = table(
         slice=outside.slice,
         order=outside.log_offset,
@@ -133,7 +133,7 @@ def torn_transaction(partitions: Partitions) -> Findings:
 
     Remedy: Use one transactional.id per process, and stop at ProducerFencedException instead of going on.
     """
-    torn, undecided = certain(partitions.torn_transactions)
+    torn, undecided = split_undecided(partitions.torn_transactions)
     rows = table(
         slice=torn.slice,
         order=torn.time_ns,

@@ -24,7 +24,7 @@ from kafka_trial.model.partition import StaleCommits
 from kafka_trial.model.rows import Kind, Protocol
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -46,7 +46,7 @@ def stale_commits(batch: Batch) -> StaleCommits:
         member_name=_names(batch, stale["member_id"]),
         current_source=by["source"],
         current_seq=by["seq"],
-        why=because((Undecided.MEMBER_EPOCH_UNKNOWN, ~known[chosen])),
+        why=undecided_because((Undecided.MEMBER_EPOCH_UNKNOWN, ~known[chosen])),
     )
 
 

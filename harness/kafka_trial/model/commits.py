@@ -1,4 +1,4 @@
-"""How `Commits` and `Falls` are made; what their columns mean stands in `partition.py`."""
+"""How `Commits` and `CommitRegressions` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.long_silences import told_of_all
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments
-from kafka_trial.model.partition import Commits, Falls
+from kafka_trial.model.partition import CommitRegressions, Commits
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.start_positions import answers_with_starts
 from kafka_trial.model.table import Table, table
@@ -73,7 +73,7 @@ def commits(batch: Batch) -> Commits:
 
 
 @index
-def falls(batch: Batch) -> Falls:
+def commit_regressions(batch: Batch) -> CommitRegressions:
     """Returns the episodes below an earlier committed offset."""
     log = commits_in_effect(batch)
     low = log["committed_offset"] < log["peak"]
@@ -90,7 +90,9 @@ def falls(batch: Batch) -> Falls:
     same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
     further = picked(log["slice"], after, -1) == slices
     gone = np.where(further, ~same, final_committed_offsets(batch)[slices] == NONE)
-    episodes = Falls({"slice": slices, "fell_row": first, "recovered_row": np.where(same, after, -1), "deleted": gone})
+    episodes = CommitRegressions(
+        {"slice": slices, "fell_row": first, "recovered_row": np.where(same, after, -1), "deleted": gone}
+    )
     return episodes.having_when_asked(restart_inside=lambda: _restarted_inside(batch, episodes))
 
 

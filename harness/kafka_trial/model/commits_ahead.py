@@ -41,7 +41,7 @@ from kafka_trial.model.partition import CommitsAhead
 from kafka_trial.model.rows import IN_TRANSACTION, Kind
 from kafka_trial.model.table import Table, is_among, stacked, table
 from kafka_trial.model.truncations import overwritten
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -58,7 +58,7 @@ def commits_ahead(batch: Batch) -> CommitsAhead:
     both = stacked(_ahead_by_lines(batch), _ahead_by_log(batch, rising))
     both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
     ahead = both.take(first_of(both["slice"], both["committed_offset"]))
-    doubtful = rising.take(rising["why"] != None)  # noqa: E711 - of each row
+    doubtful = rising.take(~is_certain(rising["why"]))
     doubtful = doubtful.take(~is_among(doubtful, ahead, "slice", "committed_offset"))
     found = stacked(ahead, _passing(batch, doubtful))
     return CommitsAhead(found.columns).having_when_asked(
@@ -202,7 +202,7 @@ def _rising(batch: Batch) -> Table:
     uncertain = never & reporter_killed(batch)[numbers]
     read_late = late & (late_ns != NEVER) & (handled_ns <= late_ns)
     meanwhile = ~late & ~never & ~inside & (_handed_on_until_ns(batch, rising) > asked_ns + READ_WITHIN_NS)
-    why = because(
+    why = undecided_because(
         (Undecided.UNCERTAIN_AFTER_KILL, uncertain),
         (Undecided.READ_LATE, read_late),
         (Undecided.HANDED_ON_MEANWHILE, meanwhile),

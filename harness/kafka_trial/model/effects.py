@@ -1,4 +1,4 @@
-"""How `Phantoms` and `EffectsAgain` are made; what their columns mean stands in `partition.py`."""
+"""How `Phantoms` and `DuplicateEffects` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.kernels import first_of, joined, number_in
-from kafka_trial.model.partition import EffectsAgain, Phantoms
+from kafka_trial.model.partition import DuplicateEffects, Phantoms
 from kafka_trial.model.rows import Kind, Known
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -25,18 +25,18 @@ def phantoms(batch: Batch) -> Phantoms:
     return Phantoms(told.columns).having(
         id=_ids(batch, told["unsent_id"]),
         what=np.where(told["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object),
-        why=because((Undecided.FOREIGN_PRODUCER, told["known"] & Known.READ > 0)),
+        why=undecided_because((Undecided.FOREIGN_PRODUCER, told["known"] & Known.READ > 0)),
     )
 
 
 @index
-def effects_again(batch: Batch) -> EffectsAgain:
+def duplicate_effects(batch: Batch) -> DuplicateEffects:
     """Returns every effect of a record after its first one."""
     effects = batch.arrived
     number = number_in(joined(effects["slice"], effects["id_hash"]))
     again = number > 0
     first = effects.take(first_of(joined(effects["slice"], effects["id_hash"]))).take(np.cumsum(number == 0)[again] - 1)
-    return EffectsAgain(effects.take(again).columns).having(
+    return DuplicateEffects(effects.take(again).columns).having(
         number=number[again] + 1, first_source=first["source"], first_seq=first["seq"]
     )
 

@@ -29,7 +29,7 @@ from kafka_trial.model.request_logs import commit_requests
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -61,7 +61,7 @@ def lost_commits(batch: Batch) -> LostCommits:
         acknowledged_by=np.array(["request log", "own word"], dtype=object)[one["own"].astype(np.int64)],
         word_source=picked(own["source"], word, -1),
         word_seq=picked(own["seq"], word, -1),
-        why=because(
+        why=undecided_because(
             (Undecided.LATER_COMMITTER_UNKNOWN, ~one["lost"] & one["whose"]), (Undecided.ANOTHER_TIME, ~one["lost"])
         ),
     )

@@ -5,83 +5,83 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_trial.model.commit_epochs import stale_commits
-from kafka_trial.model.commits import commits, falls
+from kafka_trial.model.commits import commit_regressions, commits
 from kafka_trial.model.commits_ahead import commits_ahead
-from kafka_trial.model.effects import effects_again, phantoms
+from kafka_trial.model.effects import duplicate_effects, phantoms
 from kafka_trial.model.false_reports import false_reports
 from kafka_trial.model.lost_commits import lost_commits
-from kafka_trial.model.order import handled_out_of_order, overlapping, steps_back
+from kafka_trial.model.order import handled_out_of_order, nonmonotonic_polls, overlapping
+from kafka_trial.model.ownership_splits import ownership_splits
 from kafka_trial.model.partition import (
     AbortedReads,
-    Altered,
+    CommitRegressions,
     Commits,
     CommitsAhead,
     CommitsOutsideTransactions,
     CommittedLate,
-    EffectsAgain,
+    CorruptRecords,
+    DuplicateEffects,
     ExpiredUnread,
-    Falls,
     FalseReports,
     HandledOutOfOrder,
     LostCommits,
     LostWrites,
-    Misplaced,
+    MisplacedRecords,
+    NonmonotonicPolls,
     OverlappingHandlers,
-    PassedOver,
+    OwnershipSplits,
     Phantoms,
+    PollSkips,
     Redeliveries,
     Retries,
     RogueReaders,
-    Splits,
     StaleCommits,
     StaleStates,
-    StepsBack,
     TornTransactions,
     Unhandled,
-    WorkAfterRevoke,
-    ZombieWork,
+    UninformedWork,
+    WorkAfterCallback,
 )
-from kafka_trial.model.passed_over import passed_over
+from kafka_trial.model.poll_skips import poll_skips
 from kafka_trial.model.progress import committed_late, rogue_readers
 from kafka_trial.model.redeliveries import redeliveries, retries
 from kafka_trial.model.row_states import stale_states
-from kafka_trial.model.splits import splits
 from kafka_trial.model.torn import torn_transactions
 from kafka_trial.model.transactions import aborted_reads, commits_outside_transactions
 from kafka_trial.model.unhandled import unhandled
-from kafka_trial.model.work_after_loss import work_after_revoke, zombie_work
-from kafka_trial.model.written import altered, expired_unread, lost_writes, misplaced
+from kafka_trial.model.work_after_loss import uninformed_work, work_after_callback
+from kafka_trial.model.written import corrupt_records, expired_unread, lost_writes, misplaced_records
 
 if TYPE_CHECKING:
     from kafka_trial.model.partition import Makers
 
 MAKERS: Final[Makers] = {
-    CommitsOutsideTransactions: commits_outside_transactions,
     AbortedReads: aborted_reads,
-    TornTransactions: torn_transactions,
-    StaleStates: stale_states,
-    StaleCommits: stale_commits,
-    EffectsAgain: effects_again,
-    Phantoms: phantoms,
-    FalseReports: false_reports,
-    LostCommits: lost_commits,
-    RogueReaders: rogue_readers,
-    CommittedLate: committed_late,
-    Retries: retries,
-    Misplaced: misplaced,
-    Altered: altered,
-    ExpiredUnread: expired_unread,
-    LostWrites: lost_writes,
+    CommitRegressions: commit_regressions,
     Commits: commits,
     CommitsAhead: commits_ahead,
-    Falls: falls,
+    CommitsOutsideTransactions: commits_outside_transactions,
+    CommittedLate: committed_late,
+    CorruptRecords: corrupt_records,
+    DuplicateEffects: duplicate_effects,
+    ExpiredUnread: expired_unread,
+    FalseReports: false_reports,
     HandledOutOfOrder: handled_out_of_order,
-    PassedOver: passed_over,
-    Redeliveries: redeliveries,
+    LostCommits: lost_commits,
+    LostWrites: lost_writes,
+    MisplacedRecords: misplaced_records,
+    NonmonotonicPolls: nonmonotonic_polls,
     OverlappingHandlers: overlapping,
-    Splits: splits,
-    StepsBack: steps_back,
+    OwnershipSplits: ownership_splits,
+    Phantoms: phantoms,
+    PollSkips: poll_skips,
+    Redeliveries: redeliveries,
+    Retries: retries,
+    RogueReaders: rogue_readers,
+    StaleCommits: stale_commits,
+    StaleStates: stale_states,
+    TornTransactions: torn_transactions,
     Unhandled: unhandled,
-    WorkAfterRevoke: work_after_revoke,
-    ZombieWork: zombie_work,
+    UninformedWork: uninformed_work,
+    WorkAfterCallback: work_after_callback,
 }

@@ -1,4 +1,4 @@
-"""How `StepsBack`, `HandledOutOfOrder` and `OverlappingHandlers` are made; `partition.py` describes their columns."""
+"""How `NonmonotonicPolls`, `HandledOutOfOrder` and `OverlappingHandlers` are made: see `partition.py`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from kafka_trial.model.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.model.partition import HandledOutOfOrder, OverlappingHandlers, StepsBack
+from kafka_trial.model.partition import HandledOutOfOrder, NonmonotonicPolls, OverlappingHandlers
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.sink_effects import late_effects
 from kafka_trial.model.table import Table, stacked
 from kafka_trial.model.truncations import truncated_below
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 from kafka_trial.model.zombie_excuses import excused
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @index
-def steps_back(batch: Batch) -> StepsBack:
+def nonmonotonic_polls(batch: Batch) -> NonmonotonicPolls:
     """Returns deliveries of a record, or of one before it, that had been delivered in their ownership epoch."""
     given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
@@ -49,11 +49,11 @@ def steps_back(batch: Batch) -> StepsBack:
     back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
     back &= ~truncated_below(batch, held, furthest)
     before, after = held.take(highest[back]), held.take(back)
-    return StepsBack(after.columns).having(
+    return NonmonotonicPolls(after.columns).having(
         highest_offset=before["offset"],
         highest_source=before["source"],
         highest_seq=before["seq"],
-        why=because((Undecided.UNATTRIBUTED, unattributed(batch, after))),
+        why=undecided_because((Undecided.UNATTRIBUTED, unattributed(batch, after))),
     )
 
 
@@ -64,7 +64,7 @@ def handled_out_of_order(batch: Batch) -> HandledOutOfOrder:
     effects = _once(_late_ones(batch, _late_by_effects), "offset")
     unsure = lines["unattributed"]
     late = stacked(_united(lines.take(~unsure), effects), lines.take(unsure))
-    why = because((Undecided.UNATTRIBUTED, late["unattributed"]))
+    why = undecided_because((Undecided.UNATTRIBUTED, late["unattributed"]))
     return HandledOutOfOrder(late.columns).having(why=why).having_when_asked(key=lambda: _names(batch, late))
 
 
@@ -79,7 +79,9 @@ def overlapping(batch: Batch) -> OverlappingHandlers:
     )
     across = _overlapping_across_files(batch)
     both = _once(stacked(inside.having(unattributed=unattributed(batch, inside)), across), "source", "start_seq")
-    return OverlappingHandlers(both.columns).having(why=because((Undecided.UNATTRIBUTED, both["unattributed"])))
+    return OverlappingHandlers(both.columns).having(
+        why=undecided_because((Undecided.UNATTRIBUTED, both["unattributed"]))
+    )
 
 
 def _once(found: Table, *one: str) -> Table:

@@ -60,7 +60,7 @@ class ExpiredUnread(Table):
     why: Array
 
 
-class Altered(Table):
+class CorruptRecords(Table):
     """Records whose content is another one than was sent.
 
     `found_in` "control read": in the log, with the send (`send_…`); "effect": in what the consumer did with it.
@@ -75,7 +75,7 @@ class Altered(Table):
     send_seq: Ints
 
 
-class Misplaced(Table):
+class MisplacedRecords(Table):
     """Deliveries and effects that name an offset and an id, where the log has another record at that offset
     (`record_…`). `what`: "delivered" or "effected".
     """
@@ -155,7 +155,7 @@ class Retries(Table):
     seq: Ints
 
 
-class EffectsAgain(Table):
+class DuplicateEffects(Table):
     """Every acknowledged effect of a record after its first one (`first_…`), by the record's id: the second is
     `number` 2.
     """
@@ -200,7 +200,7 @@ class FalseReports(Table):
     by: Array
 
 
-class StepsBack(Table):
+class NonmonotonicPolls(Table):
     """Deliveries, inside one ownership epoch, of a record that had been delivered there, or of a lower one.
 
     Retries are none, nor what follows from a log that was cut off. `highest_…`: the delivery of the highest offset
@@ -217,7 +217,7 @@ class StepsBack(Table):
     why: Array
 
 
-class PassedOver(Table):
+class PollSkips(Table):
     """Readable records that the deliveries of an ownership epoch jumped over, and that it never took afterwards.
 
     `previous_…`: the delivery of the highest offset below them; `next_…`: the one that jumped; `record_…`: the record.
@@ -324,7 +324,7 @@ class Commits(Table):
     cut_off: Array
 
 
-class Falls(Table):
+class CommitRegressions(Table):
     """The episodes in which the committed offset stood below where it had been.
 
     `fell_row`: the commit with which it fell, `recovered_row`: the one with which it was back, as rows of `Commits`.
@@ -423,7 +423,7 @@ class RogueReaders(Table):
     why: Array
 
 
-class Splits(Table):
+class OwnershipSplits(Table):
     """Where two members owned a partition at once.
 
     `by` "log": two members had it from a place of the offsets log on (`log_offset`). The others are about a record
@@ -445,7 +445,7 @@ class Splits(Table):
     why: Array
 
 
-class WorkAfterRevoke(Table):
+class WorkAfterCallback(Table):
     """Work by a member on a partition after its own revoked or lost callback had returned; not a handler that was at
     work when the partition was lost (revoked is no excuse).
 
@@ -462,7 +462,7 @@ class WorkAfterRevoke(Table):
     why: Array
 
 
-class ZombieWork(Table):
+class UninformedWork(Table):
     """Work by a member on a partition that others had been given, before it was informed, or on records that it had
     fetched before that.
 
@@ -575,28 +575,28 @@ class Partitions(Batch):
 
     lost_writes = _Asked(LostWrites)
     expired_unread = _Asked(ExpiredUnread)
-    altered = _Asked(Altered)
-    misplaced = _Asked(Misplaced)
+    corrupt_records = _Asked(CorruptRecords)
+    misplaced_records = _Asked(MisplacedRecords)
     phantoms = _Asked(Phantoms)
     unhandled = _Asked(Unhandled)
     redeliveries = _Asked(Redeliveries)
     retries = _Asked(Retries)
-    effects_again = _Asked(EffectsAgain)
+    duplicate_effects = _Asked(DuplicateEffects)
     stale_states = _Asked(StaleStates)
     false_reports = _Asked(FalseReports)
-    steps_back = _Asked(StepsBack)
-    passed_over = _Asked(PassedOver)
+    nonmonotonic_polls = _Asked(NonmonotonicPolls)
+    poll_skips = _Asked(PollSkips)
     handled_out_of_order = _Asked(HandledOutOfOrder)
     overlapping = _Asked(OverlappingHandlers)
     commits = _Asked(Commits)
-    falls = _Asked(Falls)
+    commit_regressions = _Asked(CommitRegressions)
     commits_ahead = _Asked(CommitsAhead)
     lost_commits = _Asked(LostCommits)
     committed_late = _Asked(CommittedLate)
     rogue_readers = _Asked(RogueReaders)
-    splits = _Asked(Splits)
-    work_after_revoke = _Asked(WorkAfterRevoke)
-    zombie_work = _Asked(ZombieWork)
+    ownership_splits = _Asked(OwnershipSplits)
+    work_after_callback = _Asked(WorkAfterCallback)
+    uninformed_work = _Asked(UninformedWork)
     stale_commits = _Asked(StaleCommits)
     aborted_reads = _Asked(AbortedReads)
     commits_outside_transactions = _Asked(CommitsOutsideTransactions)

@@ -33,7 +33,7 @@ from kafka_trial.model.partition import CommittedLate, RogueReaders
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 SECOND_NS = 1_000_000_000
 
@@ -65,7 +65,7 @@ def committed_late(batch: Batch) -> CommittedLate:
             "handled_seq": first_done(batch)["seq"][handled],
             "commit_source": commits["source"][commit],
             "commit_seq": commits["seq"][commit],
-            "why": because((Undecided.DELAYED, machine_stalled(about, ready_ns[rows], due_ns[rows]))),
+            "why": undecided_because((Undecided.DELAYED, machine_stalled(about, ready_ns[rows], due_ns[rows]))),
         }
     )
 
@@ -128,7 +128,7 @@ def rogue_readers(batch: Batch) -> RogueReaders:
     window_ns = window_ns_of(about)
     reads = reads.take((reads["last_ns"] - reads["first_ns"] > window_ns) & ~_explained(batch, reads, by_nobody=False))
     reads = reads.take(~_under_own_fault(about, reads, window_ns))
-    why = because(
+    why = undecided_because(
         (Undecided.DELAYED, machine_stalled(about, reads["first_ns"], reads["last_ns"])),
         (Undecided.COMMITTER_UNKNOWN, _explained(batch, reads, by_nobody=True)),
     )

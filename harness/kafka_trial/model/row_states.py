@@ -13,7 +13,7 @@ from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import final_committed_offsets
 from kafka_trial.model.partition import StaleStates
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -29,5 +29,5 @@ def stale_states(batch: Batch) -> StaleStates:
     return StaleStates(rows.columns).having(
         older_partition=partitions[rows["older_slice"]],
         same_key=rows["keyed"] == 1,
-        why=because((Undecided.MAY_COME_AGAIN, open_ended)),
+        why=undecided_because((Undecided.MAY_COME_AGAIN, open_ended)),
     )

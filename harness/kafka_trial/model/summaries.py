@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model import commits_log
-from kafka_trial.model.commits import falls
+from kafka_trial.model.commits import commit_regressions
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handlers import finished_handlers, first_handled_of_records
 from kafka_trial.model.kernels import (
@@ -234,7 +234,7 @@ def _backlog(batch: Batch) -> Ints:
 
 def _standing_regression(batch: Batch, at_ns: int) -> Ints:
     """Returns the backward commit that none had recovered by then, for each slice; -1 if there is none."""
-    episodes = falls(batch)
+    episodes = commit_regressions(batch)
     fell_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["fell_row"], NEVER)
     back_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["recovered_row"], NEVER)
     standing = episodes.take((fell_ns <= at_ns) & (back_ns > at_ns))

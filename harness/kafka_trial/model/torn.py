@@ -30,7 +30,7 @@ from kafka_trial.model.partition import TornTransactions
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -55,7 +55,7 @@ def torn_transactions(batch: Batch) -> TornTransactions:
         aborted_seq=aborted["seq"],
         asked_source=picked(asks["source"], own[found], -1),
         asked_seq=picked(asks["seq"], own[found], -1),
-        why=because((Undecided.ONE_EPOCH, own[found] < 0)),
+        why=undecided_because((Undecided.ONE_EPOCH, own[found] < 0)),
     )
 
 

@@ -12,7 +12,7 @@ from kafka_trial.model.kernels import NONE, exactly, first_of, ordered, picked, 
 from kafka_trial.model.partition import AbortedReads, CommitsOutsideTransactions
 from kafka_trial.model.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.model.table import Table, stacked
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -46,7 +46,7 @@ def commits_outside_transactions(batch: Batch) -> CommitsOutsideTransactions:
     return CommitsOutsideTransactions(found.columns).having(
         **from_outside(found["committer"]),
         member_name=members[np.where(found["committer"] >= 0, found["committer"], -1)],
-        why=because((Undecided.OUTSIDE_COMMITTER_UNKNOWN, whose)),
+        why=undecided_because((Undecided.OUTSIDE_COMMITTER_UNKNOWN, whose)),
     )
 
 

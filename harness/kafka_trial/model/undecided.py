@@ -109,7 +109,13 @@ def is_the_machines(reason: str) -> bool:
     return reason.startswith(tuple(one.partition("{")[0] for one in OF_THE_MACHINE))
 
 
-def because(*reasons: tuple[str, Bools]) -> Array:
+def is_certain(why: Array) -> Bools:
+    """Returns which rows are certain, by their column `why`."""
+    certain: Bools = why == None  # noqa: E711 - of each row
+    return certain
+
+
+def undecided_because(*reasons: tuple[str, Bools]) -> Array:
     """Returns the column `why`: for each row the first of some reasons that holds for it, each with whether it does;
     None where none does."""
     found = np.full(len(reasons[0][1]), None, dtype=object)

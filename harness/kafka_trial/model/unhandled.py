@@ -12,7 +12,7 @@ from kafka_trial.model.in_flight import in_flight
 from kafka_trial.model.kernels import NEVER, value_at
 from kafka_trial.model.partition import Unhandled
 from kafka_trial.model.truncations import overwritten
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -34,7 +34,7 @@ def unhandled(batch: Batch) -> Unhandled:
         committed=lambda: committed,
         commit=lambda: commit,
         in_flight_at_crash=lambda: in_flight(batch, records, commit),
-        why=lambda: because((Undecided.UNCERTAIN_AFTER_KILL, committed & _reporter_killed(batch, commit))),
+        why=lambda: undecided_because((Undecided.UNCERTAIN_AFTER_KILL, committed & _reporter_killed(batch, commit))),
     )
 
 

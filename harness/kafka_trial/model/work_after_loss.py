@@ -1,4 +1,4 @@
-"""How `WorkAfterRevoke` and `ZombieWork` are made; what their columns mean stands in `partition.py`."""
+"""How `WorkAfterCallback` and `UninformedWork` are made; what their columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.ownership_log import logged_assignments
-from kafka_trial.model.partition import WorkAfterRevoke, ZombieWork
+from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
 from kafka_trial.model.rightless_effects import effects_after_revoke
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, is_among, stacked
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.model.zombie_excuses import fetched_though_told
 from kafka_trial.model.zombies import zombie_windows
@@ -38,7 +38,7 @@ _TOLD = ("slice", "callback_source", "offset")  # by which an effect is one that
 
 
 @index
-def work_after_revoke(batch: Batch) -> WorkAfterRevoke:
+def work_after_callback(batch: Batch) -> WorkAfterCallback:
     """Returns the work of a member after its own revoked or lost callback had returned."""
     own = member_lines(batch)
     late = own.take(own["revoked"] & _works(own))
@@ -47,18 +47,18 @@ def work_after_revoke(batch: Batch) -> WorkAfterRevoke:
         what=_what(late),
         callback_source=late["source"],
         callback_seq=picked(own["seq"], _callback_before(batch, late), -1),
-        why=because((Undecided.UNATTRIBUTED, unattributed(batch, late))),
+        why=undecided_because((Undecided.UNATTRIBUTED, unattributed(batch, late))),
     )
-    known = told.take(told["why"] == None)  # noqa: E711 - of each row
+    known = told.take(is_certain(told["why"]))
     certain, held_back = effects_after_revoke(batch)
     certain, held_back = _seen(certain, why=None), _seen(held_back, why=Undecided.EFFECT_HELD_BACK)
     certain = certain.take(~is_among(certain, known, *_TOLD))
     held_back = held_back.take(~is_among(held_back, stacked(known, certain), *_TOLD))
-    return WorkAfterRevoke(stacked(told, certain, held_back).columns)
+    return WorkAfterCallback(stacked(told, certain, held_back).columns)
 
 
 @index
-def zombie_work(batch: Batch) -> ZombieWork:
+def uninformed_work(batch: Batch) -> UninformedWork:
     """Returns the work of members that had lost the partition to others, and did not know it."""
     work = member_lines(batch).take(_works(member_lines(batch)))
     windows = zombie_windows(batch)
@@ -69,7 +69,7 @@ def zombie_work(batch: Batch) -> ZombieWork:
     refused_seq, _ = first_start_after_rejected_commit(batch, work["ownership_epoch"], work["offset"])
     work = work.take(inside & ~knowing & (work["seq"] < refused_seq))
     given, loss = logged_assignments(batch), picked(windows["loss"], work["ownership_epoch"], -1)
-    return ZombieWork(work.columns).having(
+    return UninformedWork(work.columns).having(
         what=_what(work),
         given_source=picked(given["source"], loss, -1),
         given_seq=picked(given["seq"], loss, -1),

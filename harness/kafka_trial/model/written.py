@@ -1,4 +1,4 @@
-"""How `LostWrites`, `ExpiredUnread`, `Altered` and `Misplaced` are made; their columns stand in `partition.py`."""
+"""How `LostWrites`, `ExpiredUnread`, `CorruptRecords` and `MisplacedRecords` are made: see `partition.py`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from kafka_trial.model.kernels import (
     value_at,
 )
 from kafka_trial.model.ownership_epochs import deliveries, ownership_epochs
-from kafka_trial.model.partition import Altered, ExpiredUnread, LostWrites, Misplaced
+from kafka_trial.model.partition import CorruptRecords, ExpiredUnread, LostWrites, MisplacedRecords
 from kafka_trial.model.rows import Kind, Known
 from kafka_trial.model.table import Table, stacked
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -52,7 +52,7 @@ def lost_writes(batch: Batch) -> LostWrites:
     sent, known, starts = sent.take(~gone), known[~gone], starts[~gone]
     snapshot_ns = batch.trial_context.snapshot_ns
     record = exactly(batch.records["slice"], batch.records["offset"], sent["slice"], sent["offset"])
-    why = because(
+    why = undecided_because(
         (Undecided.AFTER_SNAPSHOT, sent["time_ns"] >= (NONE if snapshot_ns is None else snapshot_ns)),
         (Undecided.PLACE_UNKNOWN, ~known & ((starts > 0) | batch.trial_context.compacted)),
         (Undecided.NO_ID_THERE, picked(batch.records["id_hash"], record, 0) == NONE),
@@ -72,13 +72,13 @@ def expired_unread(batch: Batch) -> ExpiredUnread:
     covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered_by, NEVER)
     away, maybe_away = expired_while_away(batch, expired, covered_ns)
     may_have_read = not batch.trial_context.has_sink and bool(batch.incarnations["killed"].any())
-    why = because(
+    why = undecided_because(
         (Undecided.UNCERTAIN_AFTER_KILL, ~away & value_at(reporter_killed(batch), covered_by, False)),
         (Undecided.EXPIRED_MAYBE_READ, ~away & ~past & may_have_read),
         (Undecided.EXPIRED_MAYBE_AWAY, maybe_away & (committer != OPERATOR)),
     )
     expired = expired.having(committed=past, committer=committer, while_away=away, why=why)
-    told = unread & (why == None)  # noqa: E711 - of each row
+    told = unread & is_certain(why)
     doubtful = expired.take(unread & ~told)
     alone = doubtful.having(
         last_offset=doubtful["offset"],
@@ -91,7 +91,7 @@ def expired_unread(batch: Batch) -> ExpiredUnread:
 
 
 @index
-def altered(batch: Batch) -> Altered:
+def corrupt_records(batch: Batch) -> CorruptRecords:
     """Returns the records whose content is another one than was sent."""
     records = batch.of(Kind.ALTERED).sorted_by("slice", "offset")
     effects = batch.arrived
@@ -104,11 +104,11 @@ def altered(batch: Batch) -> Altered:
         wrong.only("slice", "offset", "source", "seq").having(send_source=none, send_seq=none),
     )
     found_in = np.array(["control read"] * len(records) + ["effect"] * len(wrong), dtype=object)
-    return Altered(found.columns).having(found_in=found_in)
+    return CorruptRecords(found.columns).having(found_in=found_in)
 
 
 @index
-def misplaced(batch: Batch) -> Misplaced:
+def misplaced_records(batch: Batch) -> MisplacedRecords:
     """Returns what was delivered, or had its effect, under a place where the log holds another record."""
     told = batch.of(Kind.DELIVERED, Kind.CLAIMED)
     told = told.take(told["id_hash"] != NONE).sorted_by("slice", "offset")
@@ -116,11 +116,11 @@ def misplaced(batch: Batch) -> Misplaced:
     there = picked(batch.records["id_hash"], record, NONE)
     other = (there != NONE) & (there != told["id_hash"])
     wrong, record = told.take(other), record[other]
-    return Misplaced(wrong.columns).having(
+    return MisplacedRecords(wrong.columns).having(
         what=np.where(wrong["kind"] == Kind.CLAIMED, "effected", "delivered").astype(object),
         record_source=picked(batch.records["source"], record, -1),
         record_seq=picked(batch.records["seq"], record, -1),
-        why=because((Undecided.REPLACED, wrong["known"] & (Known.READ | Known.UNSENT) == 0)),
+        why=undecided_because((Undecided.REPLACED, wrong["known"] & (Known.READ | Known.UNSENT) == 0)),
     )
 
 

@@ -1,4 +1,4 @@
-"""How `Splits` is made; what its columns mean stands in `partition.py`."""
+"""How `OwnershipSplits` is made; what its columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.ownership_epochs import member_lines, owned_by_other_member
 from kafka_trial.model.ownership_log import logged_assignments, owned_by
-from kafka_trial.model.partition import Splits
+from kafka_trial.model.partition import OwnershipSplits
 from kafka_trial.model.rightless_effects import effects_without_right
 from kafka_trial.model.rightless_work import work_without_right
 from kafka_trial.model.rows import CALLBACKS, Protocol
 from kafka_trial.model.table import Table, is_among, stacked, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 from kafka_trial.model.work_after_failed_commit import rejected_commit_evidence
 from kafka_trial.model.zombie_excuses import fetched_though_told, undecided_moments
 from kafka_trial.model.zombies import zombie_windows
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @index
-def splits(batch: Batch) -> Splits:
+def ownership_splits(batch: Batch) -> OwnershipSplits:
     """Returns where two members owned a partition at once."""
     rightless, unseen = work_without_right(batch)
     found = stacked(
@@ -58,7 +58,9 @@ def splits(batch: Batch) -> Splits:
     absent = np.full(len(unknown), NONE)
     undecided = _found(nobody, absent, absent, absent, "", nobody, nobody)
     unsure = np.repeat([False, True], [len(found), len(undecided)])
-    return Splits(stacked(found, undecided).columns).having(why=because((Undecided.FETCHES_UNKNOWN, unsure)))
+    return OwnershipSplits(stacked(found, undecided).columns).having(
+        why=undecided_because((Undecided.FETCHES_UNKNOWN, unsure))
+    )
 
 
 def _untold(batch: Batch, effects: Table) -> Table:
@@ -108,7 +110,7 @@ def _split_though_told(batch: Batch) -> Table:
 
 def _split_though_not_given(batch: Batch) -> Table:
     """Returns deliveries under an assignment that nobody gave, while the log gave the partition to others."""
-    work, claim = begun_under_false_assignments(batch)
+    work, claim = _begun_under_false_assignments(batch)
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
 
 
@@ -146,7 +148,7 @@ def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str,
     )
 
 
-def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
+def _begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
     """Returns what was begun under a false assignment while the offsets log gave the partition to others, and the
     line of that assignment (source, seq) for each."""
     claims, work = false_assigned(batch).sorted_by("slice", "source", "client", "seq"), handler_starts(batch)

@@ -1,4 +1,4 @@
-"""How `PassedOver` is made; what its columns mean stands in `partition.py`."""
+"""How `PollSkips` is made; what its columns mean stands in `partition.py`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from kafka_trial.model.kernels import (
     picked,
 )
 from kafka_trial.model.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
-from kafka_trial.model.partition import PassedOver
+from kafka_trial.model.partition import PollSkips
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
-from kafka_trial.model.undecided import Undecided, because
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
 
 
 @index
-def passed_over(batch: Batch) -> PassedOver:
+def poll_skips(batch: Batch) -> PollSkips:
     """Returns one row for each record that an ownership epoch's deliveries jumped over and never came back to."""
     held = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
     highest = max_before(held["ownership_epoch"], held["offset"])
@@ -67,12 +67,12 @@ def passed_over(batch: Batch) -> PassedOver:
     )
     legal = _taken(batch, skipped) | _had_its_effect(batch, skipped) | _done_before(batch, skipped)
     left = skipped.take(~legal & (skipped["offset"] >= _log_starts_max(batch, skipped)))
-    why = because(
+    why = undecided_because(
         (Undecided.EXPIRED, _overtaken(batch, left)),
         (Undecided.IN_FLIGHT_AT_KILL, _in_last_act(batch, left)),
         (Undecided.UNATTRIBUTED, unattributed(batch, left)),
     )
-    return PassedOver(left.columns).having(why=why)
+    return PollSkips(left.columns).having(why=why)
 
 
 def _taken(batch: Batch, skipped: Table) -> Bools:
