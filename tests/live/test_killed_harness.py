@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness_process import harness_running, wait_for_phase
+from harness_process import harness_running, wait_for_phase, wait_until_stopped
 from kafka_trial.cli import main
 from kafka_trial.cluster.doctor import MARKER
 from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
@@ -24,8 +24,8 @@ PHASES = ("prepare", "steady", "faults", "heal", "drain", "snapshot", "stop")
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing_running(phase: str, tmp_path: Path) -> None:
     """Its processes and its cluster's folder are gone, its ports free; the half-written run is judged unknown (4)."""
-    with harness_running(tmp_path / "run") as harness:
-        wait_for_phase(tmp_path / "run", phase, harness)
+    with harness_running(tmp_path / "run", stops_in=phase) as harness:
+        wait_until_stopped(harness, tmp_path / "said")
         started = psutil.Process(harness.pid).children(recursive=True)
         listening = {connection.laddr.port for child in started for connection in _listening(child)}
         assert len(listening) > 50  # brokers and Toxiproxy were indeed up
