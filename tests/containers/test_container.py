@@ -446,7 +446,7 @@ def test_one_that_fills_the_disk_of_its_engine_is_removed_with_what_it_wrote() -
         greedy = containers.make(f"cat /dev/zero > /tmp/full || echo full; {SLEEPS}")
         read = containers.read(greedy)
         wait_until(lambda: b"full\n" in read.out, within_s=60, what="the disk to be full")
-        assert b"No space left on device" in read.err
+        wait_until(lambda: b"No space left on device" in read.err, within_s=10, what="the other stream to say so")
         with pytest.raises(StartError, match=r"^container kafka-trial-test-\w+ of image .* cannot be .*no space left"):
             containers.start("exit 0")
         greedy.remove()
