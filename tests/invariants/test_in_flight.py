@@ -22,7 +22,9 @@ from histories import (
     healed,
     judged,
     on,
+    processed,
     read_late,
+    revoked,
     started,
     with_settings,
 )
@@ -77,6 +79,41 @@ def test_an_end_that_was_asked_for_is_no_crash(end: dict[str, object], *, crashe
 def test_a_crash_long_after_excuses_nothing(seconds: float, *, soon: bool) -> None:
     """No batch is in hand for longer than the poll interval, 5 s: the record was left out before."""
     assert excused([TWO, after(seconds), CRASHED]) == [soon]
+
+
+FAILED = [delivered("m0", 1), processed("m0", 1, outcome="failed")]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "waits"),
+    [
+        (FAILED, True),
+        ([*FAILED, *FAILED], True),
+        ([*FAILED, delivered("m0", 1)], True),
+        ([*FAILED, *handled("m1", 0), *FAILED[:1]], True),
+        ([delivered("m0", 1), processed("m0", 1, outcome="discarded")], False),
+        ([on(1, line) for line in FAILED], False),
+        ([*FAILED, *handled("m0", 2)], False),
+        ([*FAILED, revoked("m0")], False),
+    ],
+    ids=[
+        *("once", "twice", "begun again", "another one works", "given up", "of another partition"),
+        *("it went on behind it", "it gave the partition back"),
+    ],
+)
+def test_a_record_whose_attempt_failed_is_in_hand_for_however_long(attempts: Lines, *, waits: bool) -> None:
+    """It waits for its next attempt, by a pause of the client's or of the team's own."""
+    settings = with_settings(delivery="at-most-once", sink="http", no_effect=("done",))
+    lines = [*BEGUN, TWO, *attempts, after(60), CRASHED]
+    found = finding("skipped", lines, records=3, partitions=2, settings=settings)
+    assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [waits]
+
+
+def test_what_lies_behind_a_failed_attempt_waits_too() -> None:
+    """The rest of a batch that was committed with it."""
+    lines = [*BEGUN, committed(3, by="m0"), *FAILED, after(60), CRASHED]
+    found = finding("skipped", lines, records=3, partitions=2, settings=SETTINGS)
+    assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import orjson
 import pytest
 
-from group_lines import left, synced
+from group_lines import beat, heartbeat, left, synced
 from histories import (
     Line,
     after,
     answered,
+    asked,
     assigned,
     committed,
     delivered,
@@ -18,6 +20,8 @@ from histories import (
     fault,
     fetched,
     finding,
+    gone,
+    group_epoch,
     handled,
     healed,
     holds,
@@ -62,6 +66,14 @@ def test_what_a_member_fetched_and_handled_without_a_right_is_a_split(work: Hist
     assert [(one["by"], one["offset"]) for one in found] == [("taken", 0)]
     assert [one["offset"] for one in judged("redelivered", lines, settings=AT_MOST_ONCE)] == [0]
     assert judged("illegal-redelivery", lines) == []  # nobody told it where to start
+
+
+def test_who_took_it_before_the_group_gave_it_to_another_one_has_no_right() -> None:
+    """It says that it was assigned it, before there was anybody else."""
+    first: History = [assigned("m1"), fetched("m1", 0, size_bytes=9), *handled("m1", 0), after(1)]
+    again: History = [fetched("m1", 1, size_bytes=9), after(1), *handled("m1", 1)]
+    formed: History = [owner("m0"), synced("m0", 0), assigned("m0"), answered("m0", 0), after(3)]
+    assert [one["offset"] for one in judged("split-ownership", [*first, *formed, *again])] == [1]
 
 
 def test_by_kip_848_a_right_is_an_assignment_too() -> None:
@@ -143,8 +155,9 @@ def test_what_a_member_fetches_after_it_left_its_group_is_not_its_own() -> None:
         [*OWNED[:-2], left("m0"), *GIVEN_AWAY, *handled("m0", 1)],
         [*OWNED[:-2], fetched("m0", 1, size_bytes=9), left("m0"), *GIVEN_AWAY, *handled("m0", 1)],
         [*OWNED[:-2], left("m0"), after(1), owner("m0", epoch=2), after(1), fetched("m0", 1), *handled("m0", 1)],
+        [*OWNED[:-2], left("m0"), *GIVEN_AWAY, owner("m0", epoch=3), fetched("m0", 1, size_bytes=9), *handled("m0", 1)],
     ],
-    ids=["in hand", "on its way", "it came back"],
+    ids=["in hand", "on its way", "it came back", "it came back just now, and says so later"],
 )
 def test_what_a_member_had_when_it_left_it_may_finish(lines: History) -> None:
     """Left by max.poll.interval with records in hand; or left, and given the partition again."""
@@ -162,6 +175,12 @@ def by(member: str, record: int) -> Line:
     return effect(record, member=member)
 
 
+def renewed(line: Line) -> Line:
+    """The same of m0's second member id, in the same process."""
+    fields = orjson.loads(orjson.dumps(line.fields).replace(b'"id-m0"', b'"id-m0-again"'))
+    return replace(line, fields=fields)
+
+
 MOVED: History = [owner("m1", idle=["m0"], epoch=2), synced("m0", generation=2), synced("m1", 0, 1, generation=2)]
 BEGUN: History = [*GIVEN, answered("m0", 0), fetched("m0", 0, size_bytes=9), by("m0", 0)]
 
@@ -170,6 +189,55 @@ def test_effects_of_what_a_silent_member_fetched_though_told_are_a_split() -> No
     """SyncGroup gave it nothing any more."""
     lines = [*BEGUN, *MOVED, after(1), fetched("m0", 1, size_bytes=9), after(1), by("m0", 1)]
     assert [(one["by"], one["offset"]) for one in judged("split-ownership", lines, settings=SILENT)] == [("taken", 1)]
+
+
+ALONE: History = [owner("m1", epoch=2), synced("m1", 0, 1, generation=2)]
+BY_KIP_848: History = [holds("m0", 0), beat("m0", [0]), holds("m1", 1), beat("m1", [1])]
+ACKNOWLEDGED: History = [
+    *(group_epoch(2), holds("m0", pending=[0]), beat("m0", [])),
+    *(beat("m0", owned=[]), holds("m0", epoch=2), holds("m1", 0, 1, epoch=2), beat("m1", [0, 1], epoch=2)),
+]
+LOSSES = {
+    "its own leave": [*BEGUN, left("m0"), *ALONE],
+    "its id is not known any more": [*BEGUN, *ALONE, heartbeat("m0", error=25)],
+    "nor at a commit": [*BEGUN, *ALONE, asked("OFFSET_COMMIT", "m0", 1, error=25)],
+    "its id is not known any more, in whatever generation": [
+        *(*BEGUN, synced("m0", 0, generation=2), *ALONE, heartbeat("m0", generation=1, error=25)),
+    ],
+    "its next id is given nothing": [
+        *(*BEGUN, owner("m1", idle=["m0"], epoch=2), renewed(synced("m0", generation=2)), synced("m1", 0, 1)),
+    ],
+    "KIP-848, acknowledged": [*BY_KIP_848, *BEGUN[3:], *ACKNOWLEDGED],
+    "KIP-848, its own leave": [*BY_KIP_848, *BEGUN[3:], beat("m0", epoch=-1), gone("m0"), holds("m1", 0, 1, epoch=2)],
+}
+
+
+@pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES.keys())
+def test_a_silent_member_hears_of_its_loss_in_any_way(lost: History) -> None:
+    """Before the offsets log gives the partition to another one, or after it."""
+    again: History = [after(1), fetched("m0", 1, size_bytes=9), after(1), by("m0", 1)]
+    back: History = [after(1), fetched("m0", 0, size_bytes=9), *again]
+    for fetches in (again, back):
+        found = judged("split-ownership", [*lost, *fetches], settings=SILENT)
+        assert [(one["by"], one["offset"]) for one in found] == [("taken", 1)]
+    assert judged("split-ownership", [*lost, after(2), by("m0", 1)], settings=SILENT) == []  # it had it in hand
+
+
+UNTOLD = {
+    "nobody told it": [*BEGUN, *ALONE],
+    "a commit of the generation before": [*BEGUN, *ALONE, asked("OFFSET_COMMIT", "m0", 1, error=22)],
+    "a heartbeat of the generation before": [
+        *(*BEGUN, synced("m0", 0, generation=2), heartbeat("m0", error=22), answered("m0", 1), *ALONE),
+    ],
+    "its id of before left": [*BEGUN, renewed(owner("m0", epoch=2)), renewed(synced("m0", 0)), left("m0"), *ALONE],
+}
+
+
+@pytest.mark.parametrize("lines", UNTOLD.values(), ids=UNTOLD.keys())
+def test_a_silent_member_that_nobody_told_does_not_know(lines: History) -> None:
+    """It goes on with what it was given."""
+    again: History = [after(1), fetched("m0", 1, size_bytes=9), after(1), by("m0", 1)]
+    assert judged("split-ownership", [*lines, *again], settings=SILENT) == []
 
 
 def test_effects_of_what_a_silent_member_was_never_given_are_a_split() -> None:
@@ -183,10 +251,11 @@ def test_effects_of_what_a_silent_member_was_never_given_are_a_split() -> None:
     [
         [*BEGUN, *MOVED, after(2), by("m0", 1)],
         [*BEGUN, fetched("m0", 1, size_bytes=9), *MOVED, after(2), by("m0", 1)],
+        [*BEGUN[:-1], *MOVED, after(1), fetched("m0", 0, size_bytes=9), after(1), by("m0", 0)],
         [*BEGUN, *MOVED, after(1), fetched("m0", 1, size_bytes=9), after(1), by("m0", 0)],
         [*BEGUN, *MOVED, after(1), owner("m0", epoch=3), synced("m0", 0), fetched("m0", 1, size_bytes=9), by("m0", 1)],
     ],
-    ids=["in hand", "on its way", "a retry", "given back"],
+    ids=["in hand", "on its way", "asked for twice", "a retry", "given back"],
 )
 def test_effects_of_what_a_member_had_fetched_by_right_are_none(lines: History) -> None:
     """What it had it may finish; a further effect may be a retry, whose first answer was lost."""

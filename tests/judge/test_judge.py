@@ -105,6 +105,15 @@ def test_coverage_counts_what_passed_through_whom() -> None:
     assert (through.delivered, through.processed, through.committed) == (2, 1, 1)
 
 
+def test_coverage_counts_records_that_share_their_key() -> None:
+    """Those without a key share none; what compaction took nobody knows."""
+    keys = ["a", "b", None, None, "a", "c"]
+    part = judgement([assigned("m0")], records=keys).coverage.partitions[0]
+    assert (part.keyed, part.key_shared) == (4, 2)
+    cleaned = judgement([assigned("m0")], records=keys, policy="compact").coverage.partitions[0]
+    assert (cleaned.keyed, cleaned.key_shared) == (4, 4)
+
+
 def test_coverage_counts_refused_commits() -> None:
     """What a broker refused is in the request log only: it is counted, and no commit."""
     refused = [asked("OFFSET_COMMIT", "m0", 5, error=22), asked("OFFSET_COMMIT", "m1", 1, error=25)]

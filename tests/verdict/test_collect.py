@@ -45,7 +45,9 @@ def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
 
 def part(partition: int, records: int = 100) -> SliceCoverage:
     """Returns the coverage of a partition of which every record was handled once."""
-    return SliceCoverage("t", partition, records, records, records, 0, records, 3, keyed=records, done=records)
+    return SliceCoverage(
+        "t", partition, records, records, records, 0, records, 3, keyed=records, key_shared=records, done=records
+    )
 
 
 def judgement(trial_context: TrialContext = WELL, **changes: Any) -> Judgement:
@@ -81,6 +83,13 @@ def test_a_topic_without_a_key_is_told() -> None:
     assert case(coverage=Coverage((replace(part(0), keyed=0),))).keyless
     assert not case(coverage=Coverage((replace(part(0), keyed=1),))).keyless
     assert not case(coverage=Coverage()).keyless
+
+
+def test_a_topic_where_each_key_comes_once_is_told() -> None:
+    """Nobody can tell order per key there; two records of one key are enough."""
+    assert case(coverage=Coverage((replace(part(0), key_shared=0),))).keys_once
+    assert not case(coverage=Coverage((replace(part(0), key_shared=2),))).keys_once
+    assert not case(coverage=Coverage()).keys_once
 
 
 def test_what_the_machine_withheld_is_told_by_its_samples() -> None:

@@ -61,7 +61,8 @@ def work_after_revoke(partitions: Partitions) -> Findings:
     its sink saw afterwards was worked on too late as well. Legal for the record in hand when the lost callback returns:
     the partition was lost before, and the handler may end. If the brokers know of nothing that can have cost the member
     its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another client of the same
-    process.
+    process, and where a member says `revoked` only later than its next request to its group, which a client makes once
+    the callback has returned.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
 

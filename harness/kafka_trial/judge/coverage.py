@@ -27,6 +27,7 @@ from kafka_trial.model.kernels import (
     counts,
     exactly,
     first_of,
+    joined,
     picked,
 )
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
@@ -55,6 +56,7 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     asked = batch.of(Kind.COMMIT_REQUEST)
     totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
     totals["keyed"] = counts(batch.records["slice"][batch.records["key"] >= 0], size)
+    totals["key_shared"] = counts(_with_a_shared_key(batch), size)
     said = batch.of(Kind.PROCESSED)
     done = (said.take(said["outcome"] == Outcome.DONE), batch.of(Kind.EFFECT), batch.of(Kind.HANDED_ON))
     totals["done"] = counts(np.concatenate([rows["slice"] for rows in done]), size)
@@ -67,6 +69,17 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
         body |= {"handled": int(handled[number]), "members": members.get(number, {})}
         body |= {name: values[:, number].tolist() for name, values in faults.items()}
         yield name, body
+
+
+def _with_a_shared_key(batch: Batch) -> Ints:
+    """Returns the slice of each record whose key another record of the slice has too, or had before it was compacted
+    away: that nobody knows."""
+    keyed = batch.records["key"] >= 0
+    slices = batch.records["slice"][keyed]
+    if batch.trial_context.compacted:
+        return slices
+    _, which, many = np.unique(joined(slices, batch.records["key"][keyed]), return_inverse=True, return_counts=True)
+    return slices[many[which] > 1]
 
 
 def _work(batch: Batch) -> Table:

@@ -47,7 +47,8 @@ class Finding:
 class SliceCoverage:
     """How much one partition gave to judge. `committed` and `refused` are commits, by the offsets and request logs.
 
-    `keyed`: the records with a key. `done`: lines that say that a record was done, effects, and records handed on.
+    `keyed`: the records with a key; `key_shared`: those whose key another one of the partition may have too. `done`:
+    lines that say that a record was done, effects, and records handed on.
     """
 
     topic: str
@@ -60,6 +61,7 @@ class SliceCoverage:
     committed: int
     refused: int = 0
     keyed: int = 0
+    key_shared: int = 0
     done: int = 0
 
 

@@ -12,6 +12,8 @@ besides is told in `work_after_failed_commit.py`.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from kafka_trial.model.batch import Batch, index
@@ -32,10 +34,17 @@ from kafka_trial.model.kernels import (
     picked,
 )
 from kafka_trial.model.ownership_epochs import BY_ANSWER, epoch_owners, ownership_epochs
-from kafka_trial.model.ownership_log import last_given, never_given, others_hold
-from kafka_trial.model.request_logs import COMMITS, FENCING, UNKNOWN_MEMBER_ID, complete_until_ns, timed_fetches
+from kafka_trial.model.ownership_log import last_given, never_given
+from kafka_trial.model.request_logs import (
+    COMMITS,
+    FENCING,
+    ILLEGAL_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    complete_until_ns,
+    timed_fetches,
+)
 from kafka_trial.model.response_delivery import received_ns
-from kafka_trial.model.table import Table, stacked, table
+from kafka_trial.model.table import Table, is_among, stacked, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.wall_clock import monotonic
 
@@ -68,38 +77,89 @@ def told_of_loss(batch: Batch, loss_ns: Ints) -> Table:
 
 
 def told_away_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Ints:
-    """Returns when each member was told last, by then, that others have the partition: by the first answer after they
-    had been given it, and after the last one that gave it to the member. NEVER where it has it, or may not have heard;
-    NONE where nobody ever gave it, as far as the request logs tell of all. Of several group members in a process nobody
-    can tell.
+    """Returns when each member was told, by then, that it has the partition no more: by the first such answer after it
+    was given it last; a refusal must be to the member id that was, for the ids of before are none of its. NEVER where
+    it has it, or may not have heard; NONE where nobody ever gave it, as far as the request logs tell of all. Of several
+    group members in a process nobody can tell.
     """
-    listing, answers = _listing(batch), _told_apart(batch, slices)
+    listing, words = _listing(batch), _words_of_loss(batch, slices)
     both = joined(*(np.concatenate(pair) for pair in ((listing["slice"], slices), (listing["member"], members))))
     order = ordered(both[: len(listing)], listing["sent_ns"])
-    group, given_ns = both[: len(listing)][order], listing["sent_ns"][order]
-    given_ns = picked(given_ns, at_or_before(group, given_ns, both[len(listing) :], at_ns), NONE)
-    both = joined(*(np.concatenate(pair) for pair in ((answers["slice"], slices), (answers["member"], members))))
-    group, wanted = both[: len(answers)], both[len(answers) :]
-    order = ordered(group, answers["sent_ns"])
-    row = at_or_after(group[order], answers["sent_ns"][order], wanted, np.maximum(given_ns, NONE + 1) + 1)
-    row = picked(order, row, -1)
-    told_ns = picked(answers["received_ns"], row, NEVER)
-    told_ns = np.where((row >= 0) & (picked(answers["sent_ns"], row, NEVER) <= at_ns), told_ns, NEVER)
+    group, sent_ns = both[: len(listing)][order], listing["sent_ns"][order]
+    given = picked(order, at_or_before(group, sent_ns, both[len(listing) :], at_ns), -1)
+    given_ns = picked(listing["sent_ns"], given, NONE)
+    since_ns, told_ns = np.maximum(given_ns, NONE + 1) + 1, np.full(len(slices), NEVER)
+    for member_id in (np.full(len(slices), ANY_ID), picked(listing["member_id"], given, -1)):
+        wanted = {"slice": slices, "member": members, "member_id": member_id}
+        both = joined(*(np.concatenate([words[name], wanted[name]]) for name in wanted))
+        order = ordered(both[: len(words)], words["sent_ns"])
+        row = at_or_after(both[: len(words)][order], words["sent_ns"][order], both[len(words) :], since_ns)
+        row = picked(order, row, -1)
+        heard = (row >= 0) & (picked(words["sent_ns"], row, NEVER) <= at_ns)
+        told_ns = np.minimum(told_ns, np.where(heard, picked(words["received_ns"], row, NEVER), NEVER))
     complete = (at_ns < complete_until_ns(batch.trial_context)) | never_given(batch, slices, members)
     told_ns = np.where(given_ns == NONE, np.where(complete, NONE, NEVER), told_ns)
     several = [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
     return np.where((members < 0) | np.isin(members, several), NEVER, told_ns)
 
 
-def _told_apart(batch: Batch, slices: Ints) -> Table:
-    """Returns the answers that say that their member is out, or has something, with each of some slices that others had
-    by then: slice, member, sent_ns, received_ns."""
-    answers = _received(batch)
-    answers = answers.take(answers["assigns"] | answers["leaves"] | (answers["fences"] & ~answers["commits"]))
-    here = np.unique(slices)
-    rows = answers.only("member", "sent_ns", "received_ns").take(np.tile(np.arange(len(answers)), len(here)))
-    rows = rows.having(slice=np.repeat(here, len(answers)))
-    return rows.take(others_hold(batch, rows["slice"], rows["member"], rows["sent_ns"]))
+ANY_ID = -2  # of a word that is for its member under whatever id
+
+
+def _words_of_loss(batch: Batch, slices: Ints) -> Table:
+    """Returns what says of some slices that their member has them no more: slice, member, member_id, sent_ns,
+    received_ns. An assignment that lacks the slice; a fencing error; its own leave. An error on a commit is such a word
+    only where the member is unknown: else it may be of the generation before."""
+    answers, here = _received(batch), np.unique(slices)
+    answers = answers.take(
+        answers["assigns"] | answers["leaves"] | answers["expels"] | (answers["fences"] & ~answers["commits"])
+    )
+    rows = answers.only("number", "member", "sent_ns", "received_ns").having(
+        member_id=np.where(answers["assigns"], ANY_ID, answers["member_id"])
+    )
+    rows = rows.take(np.tile(np.arange(len(answers)), len(here))).having(slice=np.repeat(here, len(answers)))
+    return rows.take(~is_among(rows, _listing(batch), "slice", "number"))
+
+
+def given_back_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Ints:
+    """Returns when, by then, each member showed its group that it had given the partition back: it asked for what a
+    client asks only once the callback has returned. NONE: it never did, or was given it again since.
+
+    It had been told to keep less, and then joined again (classic) or said that it owns less (KIP-848).
+    """
+    shown, listing = _given_back(batch), _listing(batch)
+    both = joined(*(np.concatenate(pair) for pair in ((shown["slice"], slices), (shown["member"], members))))
+    order = ordered(both[: len(shown)], shown["begun_ns"])
+    row = at_or_before(both[: len(shown)][order], shown["begun_ns"][order], both[len(shown) :], at_ns)
+    row = picked(order, row, -1)
+    both = joined(*(np.concatenate(pair) for pair in ((listing["slice"], slices), (listing["member"], members))))
+    order = ordered(both[: len(listing)], listing["sent_ns"])
+    sent_ns = listing["sent_ns"][order]
+    again_ns = picked(sent_ns, at_or_before(both[: len(listing)][order], sent_ns, both[len(listing) :], at_ns), NONE)
+    return np.where(again_ns < picked(shown["lost_ns"], row, NONE), picked(shown["begun_ns"], row, NONE), NONE)
+
+
+@index
+def _given_back(batch: Batch) -> Table:
+    """Returns slice, member, `lost_ns` (a broker had told it to keep less) and `begun_ns` of the next request of the
+    same member id that shows that it had given the partition back."""
+    listed, about = _lacking(batch, _received(batch)), batch.trial_context
+    asks: dict[int, list[tuple[int, tuple[int, ...] | None]]] = defaultdict(list)  # by member id
+    for number, begun_ns in zip(*(_answers(batch)[name].tolist() for name in ("number", "begun_ns")), strict=True):
+        one = about.group_answers[number]
+        if one.api == "JOIN_GROUP" or one.owned is not None:
+            asks[one.member_id].append((begun_ns, one.owned))
+    begun_ns = [
+        next((at_ns for at_ns, owned in asks[member_id] if at_ns > lost_ns and place not in (owned or ())), NEVER)
+        for member_id, lost_ns, place in zip(
+            listed["member_id"].tolist(),
+            listed["sent_ns"].tolist(),
+            batch.slices[listed["slice"]].tolist(),
+            strict=True,
+        )
+    ]
+    shown = listed.only("slice", "member").having(lost_ns=listed["sent_ns"], begun_ns=np.array(begun_ns, np.int64))
+    return shown.take(shown["begun_ns"] != NEVER)
 
 
 STALL_LOOKED_AT_NS = 2_000_000_000  # how long after an answer a member may still wait for a processor to read it
@@ -120,11 +180,12 @@ def surely_read_ns(batch: Batch, told_ns: Ints, *, stalls: bool = False) -> Ints
 
 
 def _listing(batch: Batch) -> Table:
-    """Returns slice, member and sent_ns of each partition (of this batch) that an answer gave its member."""
+    """Returns slice, member, member_id, sent_ns and the number of the answer for each partition (of this batch) that an
+    answer gave its member."""
     answers = _answers(batch).take(_answers(batch)["assigns"])
     listed = [batch.trial_context.group_answers[number].assigned or () for number in answers["number"].tolist()]
     which, slices = batch.listed(listed)
-    return answers.only("member", "sent_ns").take(which).having(slice=slices)
+    return answers.only("number", "member", "member_id", "sent_ns").take(which).having(slice=slices)
 
 
 def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:
@@ -180,6 +241,20 @@ def _fetching(batch: Batch) -> list[int]:
     alone = [about.lanes[lane] for lane in about.fetching if lane in about.lanes and lane not in clients.lanes]
     fetches = [number for number, one in enumerate(about.connections) if one.fetches]
     return [*alone, *(client for client in clients.of_connection[fetches].tolist() if client >= 0)]
+
+
+def fetched_since_given(batch: Batch, work: Table, since_ns: Ints) -> Bools:
+    """Returns of which work (slice, member, offset, time_ns) the record was fetched after the group had given the
+    partition to the member, later than a time."""
+    given_ns, _ = last_given(batch, work["slice"], work["member"], work["time_ns"])
+    asked = fetches_by_member(batch).take(fetches_by_member(batch)["answered_bytes"] > 0)
+    both = joined(*(np.concatenate([asked[name], work[name]]) for name in ("slice", "member")))
+    order = ordered(both[: len(asked)], asked["begun_ns"])
+    asked, group = asked.take(order), both[: len(asked)][order]
+    which, row = in_ranges(*between(group, asked["begun_ns"], both[len(asked) :], given_ns, work["time_ns"]))
+    reaches = asked["fetch_position"][row] <= work["offset"][which]
+    fetched: Bools = (given_ns > since_ns) & np.isin(np.arange(len(work)), which[reaches])
+    return fetched
 
 
 def fetches_by_member(batch: Batch) -> Table:
@@ -301,6 +376,7 @@ def _answers(batch: Batch) -> Table:
         **{name: [getattr(one, name) for one in listed] for name in ("member_id", "source", "seq", "lane", "time_ns")},
         **{name: [getattr(one, name) for one in listed] for name in ("duration_ns", "error")},
         "lists": [one.assigned is not None for one in listed],
+        "epoch": [NONE if one.epoch is None else one.epoch for one in listed],
     }
     rows = Table({name: np.array(values, np.int64) for name, values in columns.items()})
     sent_ns = monotonic(trial_context, rows["wall_ns"], rows["time_ns"])
@@ -319,4 +395,16 @@ def _answers(batch: Batch) -> Table:
         assigns=(rows["error"] == 0) & (rows["lists"] == 1),
     )
     rows = rows.take(rows["member"] >= 0)
-    return rows.take(ordered(rows["member"], rows["sent_ns"], rows["source"], rows["seq"]))
+    rows = rows.take(ordered(rows["member"], rows["sent_ns"], rows["source"], rows["seq"]))
+    return rows.having(fences=rows["fences"] & ~_of_an_older_generation(rows))
+
+
+def _of_an_older_generation(answers: Table) -> Bools:
+    """Returns which answers refuse the generation of a request that lies before that of the last assignment of the same
+    member id: that was over then. (Who is unknown, or fenced by another instance, is so in every generation.)"""
+    given = answers.take(answers["assigns"])
+    both = joined(*(np.concatenate([given[name], answers[name]]) for name in ("member", "member_id")))
+    order = ordered(both[: len(given)], given["sent_ns"])
+    row = at_or_before(both[: len(given)][order], given["sent_ns"][order], both[len(given) :], answers["sent_ns"])
+    older: Bools = (answers["error"] == ILLEGAL_GENERATION) & (answers["epoch"] != NONE)
+    return older & (answers["epoch"] < picked(given["epoch"][order], row, NONE))

@@ -27,7 +27,9 @@ from kafka_trial.model.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.request_logs import LATE_NS_MAX, never_fetched
+from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.start_positions import answers_with_starts
 from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
@@ -43,34 +45,61 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
     unknown = indeterminate_commits.unknown_to_member(batch)
-    crashed: Bools = picked(_crashed_soon(batch, unknown), commits, 0) == 1
+    log, last = commits_in_effect(batch), _last_of_crashed(batch, unknown)
+    crashed: Bools = picked(last & _may_be_at_work(batch, unknown), commits, 0) == 1
+    crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(
+        batch, lost, picked(log["incarnation"], commits, -1)
+    )
     never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
     crashed = crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits)
     excused: Bools = never_told | crashed
     return excused
 
 
-def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
-    """Returns for each commit whether it was its incarnation's last on the partition, and that crashed soon after.
+def _last_of_crashed(batch: Batch, unknown: Bools) -> Bools:
+    """Returns for each commit whether it was its incarnation's last on the partition, and that crashed afterwards. A
+    commit that its member did not know of counts with the one by which it tried again."""
+    log, last = commits_in_effect(batch), np.zeros(len(commits_in_effect(batch)), np.bool_)
+    order, following = _following(log)
+    is_last = following < 0
+    last[order] = is_last | (unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1))
+    return last & (picked(batch.incarnations["crashed"], log["incarnation"], 0) == 1)
+
+
+def _may_be_at_work(batch: Batch, unknown: Bools) -> Bools:
+    """Returns for each last commit whether its incarnation ended soon after it, or with a record in hand.
 
     Soon is within the poll interval, or as long as a handler may take that declares it: no batch is in hand for
-    longer, unless the member had said that it began with a record, and never ended it. A commit that its member did not
-    know of counts with the one by which it tried again.
+    longer, unless the member had said that it began with a record, and never ended it.
     """
     log, incarnations = commits_in_effect(batch), batch.incarnations
-    order = ordered(log["slice"], log["incarnation"])
-    following = next_in(joined(log["slice"], log["incarnation"])[order])
-    last, latest_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
-    is_last = following < 0
-    tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
-    last[order] = is_last | tried_again
-    latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
+    order, following = _following(log)
+    latest_ns = np.full(len(log), NONE)
+    latest_ns[order] = picked(log["effect_ns"][order], np.where(following < 0, np.arange(len(log)), following), NONE)
     settings = batch.trial_context.settings
     soon_ns = int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
-    crashed: Bools = picked(incarnations["crashed"], log["incarnation"], 0) == 1
-    at_work = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
-    soon = picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns
-    return last & crashed & (soon | at_work)
+    at_work: Bools = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
+    return at_work | (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns)
+
+
+def _following(log: Table) -> tuple[Ints, Ints]:
+    """Returns the order of commits by partition and incarnation, and the row in it of the next one of both (-1)."""
+    order = ordered(log["slice"], log["incarnation"])
+    return order, next_in(joined(log["slice"], log["incarnation"])[order])
+
+
+def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
+    """Returns whether the last word of that incarnation on the partition is that an attempt failed with the record, or
+    with one before it: it may have waited for the next attempt, for however long."""
+    said = member_lines(batch)
+    said = said.take((said["told_by"] == SAID) & ((said["offset"] != NONE) | np.isin(said["kind"], CALLBACKS)))
+    source = picked(batch.incarnations["source"], incarnation, -1)
+    file = joined(*(np.concatenate(pair) for pair in ((said["slice"], lost["slice"]), (said["source"], source))))
+    order = ordered(file[: len(said)], said["seq"])
+    newest = at_or_before(file[: len(said)][order], said["seq"][order], file[len(said) :], np.full(len(lost), NEVER))
+    failed = picked(said["kind"][order], newest, 0) == Kind.FAILED
+    waits: Bools = failed & (picked(said["offset"][order], newest, NEVER) <= lost["offset"])
+    return waits
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:

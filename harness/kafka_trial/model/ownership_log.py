@@ -147,8 +147,9 @@ def others_hold(batch: Batch, slices: Array, members: Array, at_ns: Array) -> Bo
 
 def last_given(batch: Batch, slices: Array, members: Array, at_ns: Array) -> tuple[Ints, Ints]:
     """Returns when, by then, each partition was last given to the member (a process, or one of several clients in it),
-    and to which member id; NONE and -1 where it never was."""
+    and to which member id; NONE and -1 where it never was. What it has still to give up is not given."""
     rows = logged_assignments(batch)
+    rows = rows.take(rows["protocol"] != Protocol.CONSUMER_PENDING)
     given_ns, member_id = np.full(len(slices), NONE), np.full(len(slices), -1)
     for whose in ("member", "client"):
         both = joined(*(np.concatenate(pair) for pair in ((rows["slice"], slices), (rows[whose], members))))

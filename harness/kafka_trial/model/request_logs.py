@@ -46,6 +46,7 @@ from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
 
 FENCING: Final = (22, 25, 82, 110)  # errors that tell a member that it is out of its group: see `fencing.py`
+ILLEGAL_GENERATION: Final = 22
 UNKNOWN_MEMBER_ID: Final = 25
 COMMITS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log

@@ -66,12 +66,18 @@ def _fetched_itself(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
     fetch, late = asked.take(row), asked["begun_ns"][row] > since_ns[which]
     late_here = late & others_hold(batch, fetch["slice"], fetch["member"], fetch["begun_ns"])
     at_or_below = fetch["fetch_position"] <= effects["offset"][which]
-    brought = np.isin(np.arange(len(effects)), which[late_here & at_or_below & (fetch["answered_bytes"] > 0)])
+    brings = late_here & at_or_below & (fetch["answered_bytes"] > 0)
+    brought = np.isin(np.arange(len(effects)), which[brings])
     before = per_group(which[~late], fetch["fetch_position"][~late], len(effects), how="max", start=NONE)
     begins = per_group(which[late], fetch["begun_ns"][late], len(effects), how="min", start=NEVER)
     first = late & (fetch["begun_ns"] == begins[which])
     went_on = per_group(which[first], fetch["fetch_position"][first], len(effects), how="max", start=NONE)
-    itself: Bools = brought & (effects["offset"] >= before) & (effects["offset"] >= went_on)
+    got = ~late & (fetch["answered_bytes"] > 0)
+    had, asked_anew = (
+        per_group(which[rows], fetch["fetch_position"][rows], len(effects), how="max", start=NONE)
+        for rows in (got, brings)
+    )  # who asks for a position again may still have the answer of the first time
+    itself: Bools = brought & (effects["offset"] >= before) & (effects["offset"] >= went_on) & (asked_anew > had)
     return itself
 
 

@@ -38,7 +38,7 @@ def without_right(batch: Batch) -> Bools:
         ~held["taken"] & never_given(batch, held["slice"], held["member"]) & np.isin(held["slice"], answers["slice"])
     )
     claimed &= ~is_among(held, answers, *FILE)
-    return taken | (claimed & others_hold(batch, held["slice"], held["member"], held["open_ns"]))
+    return taken | claimed
 
 
 def work_without_right(batch: Batch) -> tuple[Table, Table]:

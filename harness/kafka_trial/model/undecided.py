@@ -27,6 +27,10 @@ class Undecided(StrEnum):
     EXPIRED_MAYBE_AWAY = "expired about when the trial stopped all members or started them again: before or after"
     IN_FLIGHT_AT_KILL = "a member that was killed may have taken the record in its last act"
     UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
+    REVOKED_LATE = (
+        "its member had shown its group that it had given the partition back, and told so only later: print "
+        "partitions_revoked before its callback returns"
+    )
     EFFECT_HELD_BACK = "a fault was in force that may have held its effect back on the way to the sink"
     # What came too late, or while nobody could read it.
     HARNESS_STALLED = "it would have been found, had the harness not stood still around it"

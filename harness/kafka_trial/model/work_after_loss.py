@@ -8,6 +8,8 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
+from kafka_trial.model.clients import incarnation_of
+from kafka_trial.model.fencing import fetched_since_given
 from kafka_trial.model.handlers import finished_handlers, joined_with
 from kafka_trial.model.kernels import (
     NEVER,
@@ -19,8 +21,9 @@ from kafka_trial.model.kernels import (
     exactly,
     picked,
 )
+from kafka_trial.model.late_callbacks import told_late
 from kafka_trial.model.ownership_epochs import SAID, member_lines
-from kafka_trial.model.ownership_log import logged_assignments
+from kafka_trial.model.ownership_log import logged_assignments, others_hold
 from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
 from kafka_trial.model.rightless_effects import effects_after_revoke
 from kafka_trial.model.rows import Kind
@@ -42,7 +45,7 @@ def work_after_callback(batch: Batch) -> WorkAfterCallback:
     """Returns the work of a member after its own revoked or lost callback had returned."""
     own = member_lines(batch)
     late = own.take(own["revoked"] & _works(own))
-    late = late.take(~_in_hand_when_lost(batch, late))
+    late = late.take(~_in_hand_when_lost(batch, late) & ~_has_it_again(batch, late))
     told = late.only("slice", "offset", "source", "seq").having(
         what=_what(late),
         callback_source=late["source"],
@@ -54,7 +57,7 @@ def work_after_callback(batch: Batch) -> WorkAfterCallback:
     certain, held_back = _seen(certain, why=None), _seen(held_back, why=Undecided.EFFECT_HELD_BACK)
     certain = certain.take(~is_among(certain, known, *_TOLD))
     held_back = held_back.take(~is_among(held_back, stacked(known, certain), *_TOLD))
-    return WorkAfterCallback(stacked(told, certain, held_back).columns)
+    return WorkAfterCallback(stacked(told, certain, held_back, _before_a_late_line(batch)).columns)
 
 
 @index
@@ -73,6 +76,19 @@ def uninformed_work(batch: Batch) -> UninformedWork:
         what=_what(work),
         given_source=picked(given["source"], loss, -1),
         given_seq=picked(given["seq"], loss, -1),
+    )
+
+
+def _before_a_late_line(batch: Batch) -> Table:
+    """Returns the work that came after a callback of which the member told only later."""
+    own = member_lines(batch)
+    work = own.take(~own["revoked"] & _works(own))
+    work = work.take(told_late(batch, work))
+    return work.only("slice", "offset", "source", "seq").having(
+        what=_what(work),
+        callback_source=np.full(len(work), -1),
+        callback_seq=np.full(len(work), -1),
+        why=np.full(len(work), Undecided.REVOKED_LATE, dtype=object),
     )
 
 
@@ -112,6 +128,15 @@ def _in_hand_when_lost(batch: Batch, late: Table) -> Bools:
     )
     in_hand: Bools = begun & (picked(member_lines(batch)["kind"], callback, 0) == Kind.LOST)
     return in_hand
+
+
+def _has_it_again(batch: Batch, late: Table) -> Bools:
+    """Returns which rows are work on what was fetched after the partition had been given back to the member, which
+    still has it: the line of its `assigned` callback is still to be read."""
+    since_ns = picked(member_lines(batch)["time_ns"], _callback_before(batch, late), NEVER)
+    member = picked(batch.incarnations["member"], incarnation_of(batch, late["source"]), -1)
+    again = fetched_since_given(batch, late.having(member=member), since_ns)
+    return again & ~others_hold(batch, late["slice"], member, late["time_ns"])
 
 
 def _callback_before(batch: Batch, late: Table) -> Ints:
