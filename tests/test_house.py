@@ -151,7 +151,6 @@ ASK_MORE = {
     "head_of_line": {"head_of_line", "occupied_intervals", "progress", "trial_context"},
     "liveness": {"liveness_bounds", "stuck_classes", "trial_context"},
     "never_rejoined": {"rejoining", "trial_context", "wall_clock"},
-    "orphans": {"batch", "liveness_bounds", "rows", "trial_context"},
     "processes": {"history.consequences", "liveness_bounds", "trial_context", "wall_clock"},
     "resources": {"trial_context"},
     "starvation": {"progress", "starvation"},

@@ -11,6 +11,7 @@ from kafka_trial.model.effects import duplicate_effects, phantoms
 from kafka_trial.model.false_reports import false_reports
 from kafka_trial.model.lost_commits import lost_commits
 from kafka_trial.model.order import handled_out_of_order, nonmonotonic_polls, overlapping
+from kafka_trial.model.ownerless import ownerless_stretches
 from kafka_trial.model.ownership_splits import ownership_splits
 from kafka_trial.model.partition import (
     AbortedReads,
@@ -29,6 +30,7 @@ from kafka_trial.model.partition import (
     MisplacedRecords,
     NonmonotonicPolls,
     OverlappingHandlers,
+    OwnerlessStretches,
     OwnershipSplits,
     Phantoms,
     PollSkips,
@@ -72,6 +74,7 @@ MAKERS: Final[Makers] = {
     MisplacedRecords: misplaced_records,
     NonmonotonicPolls: nonmonotonic_polls,
     OverlappingHandlers: overlapping,
+    OwnerlessStretches: ownerless_stretches,
     OwnershipSplits: ownership_splits,
     Phantoms: phantoms,
     PollSkips: poll_skips,

@@ -445,6 +445,23 @@ class OwnershipSplits(Table):
     why: Array
 
 
+class OwnerlessStretches(Table):
+    """Stretches in which nobody owned the partition, though its group had members and was at rest for longer than the
+    bound: no group record was written, and no fault was in force, from `since_ns` to `until_ns`.
+
+    `members`: how many the group had. `log_offset`: the place of the group record before it, which is the event.
+    """
+
+    slice: Ints
+    since_ns: Ints
+    until_ns: Ints
+    log_offset: Ints
+    members: Ints
+    source: Ints
+    seq: Ints
+    why: Array
+
+
 class WorkAfterCallback(Table):
     """Work by a member on a partition after its own revoked or lost callback had returned; not a handler that was at
     work when the partition was lost (revoked is no excuse).
@@ -595,6 +612,7 @@ class Partitions(Batch):
     committed_late = _Asked(CommittedLate)
     rogue_readers = _Asked(RogueReaders)
     ownership_splits = _Asked(OwnershipSplits)
+    ownerless_stretches = _Asked(OwnerlessStretches)
     work_after_callback = _Asked(WorkAfterCallback)
     uninformed_work = _Asked(UninformedWork)
     stale_commits = _Asked(StaleCommits)

@@ -28,6 +28,7 @@ from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
 from kafka_trial.model.rightless_effects import effects_after_revoke
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, is_among, stacked
+from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.model.zombie_excuses import fetched_though_told
@@ -136,7 +137,10 @@ def _has_it_again(batch: Batch, late: Table) -> Bools:
     since_ns = picked(member_lines(batch)["time_ns"], _callback_before(batch, late), NEVER)
     member = picked(batch.incarnations["member"], incarnation_of(batch, late["source"]), -1)
     again = fetched_since_given(batch, late.having(member=member), since_ns)
-    return again & ~others_hold(batch, late["slice"], member, late["time_ns"])
+    now, before = (
+        others_hold(batch, late["slice"], member, at_ns) for at_ns in (late["time_ns"], late["time_ns"] - TOLERANCE_NS)
+    )
+    return again & ~(now & before)
 
 
 def _callback_before(batch: Batch, late: Table) -> Ints:
