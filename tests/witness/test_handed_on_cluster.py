@@ -12,6 +12,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness.witness import start_witness
 
 pytestmark = pytest.mark.cluster
@@ -31,7 +32,7 @@ def test_a_topic_that_the_group_commits_on_is_read_from_its_beginning(cluster: B
         witness = start_witness(child_processes, "offsets_log", arguments, folder=folder)
         witness.ready(within_s=30)
         admin.create_topic(way, partitions=1, replication_factor=3)
-        assert {topic, way, old} <= {*admin.topics()}
+        wait_until(lambda: {topic, way, old} <= {*admin.topics()}, within_s=10, what="any broker to know the topics")
         _in_a_transaction(cluster.observer_bootstrap, way, name)
         for each in (way, old):
             _write(cluster.observer_bootstrap, each, "since")
