@@ -62,8 +62,9 @@ def skipped(partitions: Partitions) -> Findings:
     """A record was committed past, and never handled: it is lost.
 
     "At least once: messages are never lost" (Kafka, Message Delivery Semantics): a position may be committed only after
-    the records before it were processed. Legal under at-most-once for what was in flight at a crash, where an operator
-    moved the position, and where the cluster cut the log off and wrote another record there. A member killed with -9
+    the records before it were processed. Legal under at-most-once for what was in flight at a crash (also for a record
+    that waited for its next attempt, and what lay behind it), where an operator moved the position, and where the
+    cluster cut the log off and wrote another record there. A member killed with -9
     never reports its last act: without a sink, what it committed after its last line is undecided; but not where it
     lived on for four poll intervals without a word, and fetched and beat all the while.
 

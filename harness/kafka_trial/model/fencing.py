@@ -24,7 +24,6 @@ from kafka_trial.model.kernels import (
     Bools,
     Ints,
     at_or_after,
-    at_or_before,
     between,
     first_of,
     greatest_in,
@@ -44,7 +43,7 @@ from kafka_trial.model.request_logs import (
     timed_fetches,
 )
 from kafka_trial.model.response_delivery import received_ns
-from kafka_trial.model.table import Table, is_among, stacked, table
+from kafka_trial.model.table import Table, following, is_among, newest, stacked, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.wall_clock import monotonic
 
@@ -83,18 +82,13 @@ def told_away_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Ints
     group members in a process nobody can tell.
     """
     listing, words = _listing(batch), _words_of_loss(batch, slices)
-    both = joined(*(np.concatenate(pair) for pair in ((listing["slice"], slices), (listing["member"], members))))
-    order = ordered(both[: len(listing)], listing["sent_ns"])
-    group, sent_ns = both[: len(listing)][order], listing["sent_ns"][order]
-    given = picked(order, at_or_before(group, sent_ns, both[len(listing) :], at_ns), -1)
+    wanted = table(slice=slices, member=members)
+    given = newest(listing, wanted, "slice", "member", by="sent_ns", until=at_ns)
     given_ns = picked(listing["sent_ns"], given, NONE)
     since_ns, told_ns = np.maximum(given_ns, NONE + 1) + 1, np.full(len(slices), NEVER)
     for member_id in (np.full(len(slices), ANY_ID), picked(listing["member_id"], given, -1)):
-        wanted = {"slice": slices, "member": members, "member_id": member_id}
-        both = joined(*(np.concatenate([words[name], wanted[name]]) for name in wanted))
-        order = ordered(both[: len(words)], words["sent_ns"])
-        row = at_or_after(both[: len(words)][order], words["sent_ns"][order], both[len(words) :], since_ns)
-        row = picked(order, row, -1)
+        mine = wanted.having(member_id=member_id)
+        row = following(words, mine, "slice", "member", "member_id", by="sent_ns", since=since_ns)
         heard = (row >= 0) & (picked(words["sent_ns"], row, NEVER) <= at_ns)
         told_ns = np.minimum(told_ns, np.where(heard, picked(words["received_ns"], row, NEVER), NEVER))
     complete = (at_ns < complete_until_ns(batch.trial_context)) | never_given(batch, slices, members)
@@ -128,14 +122,10 @@ def given_back_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Int
     It had been told to keep less, and then joined again (classic) or said that it owns less (KIP-848).
     """
     shown, listing = _given_back(batch), _listing(batch)
-    both = joined(*(np.concatenate(pair) for pair in ((shown["slice"], slices), (shown["member"], members))))
-    order = ordered(both[: len(shown)], shown["begun_ns"])
-    row = at_or_before(both[: len(shown)][order], shown["begun_ns"][order], both[len(shown) :], at_ns)
-    row = picked(order, row, -1)
-    both = joined(*(np.concatenate(pair) for pair in ((listing["slice"], slices), (listing["member"], members))))
-    order = ordered(both[: len(listing)], listing["sent_ns"])
-    sent_ns = listing["sent_ns"][order]
-    again_ns = picked(sent_ns, at_or_before(both[: len(listing)][order], sent_ns, both[len(listing) :], at_ns), NONE)
+    wanted = table(slice=slices, member=members)
+    row = newest(shown, wanted, "slice", "member", by="begun_ns", until=at_ns)
+    again = newest(listing, wanted, "slice", "member", by="sent_ns", until=at_ns)
+    again_ns = picked(listing["sent_ns"], again, NONE)
     return np.where(again_ns < picked(shown["lost_ns"], row, NONE), picked(shown["begun_ns"], row, NONE), NONE)
 
 
@@ -300,11 +290,9 @@ def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
 def _first_leave(batch: Batch, left: Table, loss_ns: Ints) -> Ints:
     """Returns the first request by which each ownership epoch's member left its group after the loss."""
     _, member_id = last_given(batch, ownership_epochs(batch)["slice"], epoch_owners(batch), loss_ns - 1)
-    both = joined(np.concatenate([left["member"], epoch_owners(batch)]), np.concatenate([left["member_id"], member_id]))
-    order = ordered(both[: len(left)], left["received_ns"])
-    after_ns = np.where(loss_ns == NEVER, NEVER - 1, loss_ns)
-    row = at_or_after(both[: len(left)][order], left["received_ns"][order], both[len(left) :], after_ns)
-    return np.where(loss_ns == NEVER, -1, picked(order, row, -1))
+    wanted, after_ns = table(member=epoch_owners(batch), member_id=member_id), np.minimum(loss_ns, NEVER - 1)
+    row = following(left, wanted, "member", "member_id", by="received_ns", since=after_ns)
+    return np.where(loss_ns == NEVER, -1, row)
 
 
 def _told_before(batch: Batch, loss_ns: Ints) -> Table:
@@ -320,16 +308,13 @@ def _told_before(batch: Batch, loss_ns: Ints) -> Table:
     found = {"received_ns": np.full(len(held), NEVER), "source": np.full(len(held), -1), "seq": np.full(len(held), -1)}
     since_ns = np.maximum(held["open_ns"], given_ns)
     for slices in (np.full(len(held), NO_SLICE), held["slice"]):
-        names = ("slice", "member", "member_id")
-        wanted = {"slice": slices, "member": owner, "member_id": member_id}
-        both = joined(*(np.concatenate([words[name], wanted[name]]) for name in names))
-        order = ordered(both[: len(words)], words["received_ns"])
-        told_ns = words["received_ns"][order]
-        row = at_or_before(both[: len(words)][order], told_ns, both[len(words) :], loss_ns - 1)
-        fits = (loss_ns != NEVER) & (member_id >= 0) & (row >= 0) & (picked(told_ns, row, NONE) >= since_ns)
-        fits &= picked(told_ns, row, NEVER) < found["received_ns"]
+        wanted = table(slice=slices, member=owner, member_id=member_id)
+        row = newest(words, wanted, "slice", "member", "member_id", by="received_ns", until=loss_ns - 1)
+        told_ns = picked(words["received_ns"], row, NONE)
+        fits = (loss_ns != NEVER) & (member_id >= 0) & (row >= 0) & (told_ns >= since_ns)
+        fits &= told_ns < found["received_ns"]
         for name in found:
-            found[name] = np.where(fits, picked(words[name][order], row, -1), found[name])
+            found[name] = np.where(fits, picked(words[name], row, -1), found[name])
     return table(**found)
 
 
@@ -403,8 +388,6 @@ def _of_an_older_generation(answers: Table) -> Bools:
     """Returns which answers refuse the generation of a request that lies before that of the last assignment of the same
     member id: that was over then. (Who is unknown, or fenced by another instance, is so in every generation.)"""
     given = answers.take(answers["assigns"])
-    both = joined(*(np.concatenate([given[name], answers[name]]) for name in ("member", "member_id")))
-    order = ordered(both[: len(given)], given["sent_ns"])
-    row = at_or_before(both[: len(given)][order], given["sent_ns"][order], both[len(given) :], answers["sent_ns"])
+    row = newest(given, answers, "member", "member_id", by="sent_ns", until=answers["sent_ns"])
     older: Bools = (answers["error"] == ILLEGAL_GENERATION) & (answers["epoch"] != NONE)
-    return older & (answers["epoch"] < picked(given["epoch"][order], row, NONE))
+    return older & (answers["epoch"] < picked(given["epoch"], row, NONE))

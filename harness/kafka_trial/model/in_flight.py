@@ -31,7 +31,7 @@ from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.start_positions import answers_with_starts
-from kafka_trial.model.table import Table
+from kafka_trial.model.table import FILE, Table, newest
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -93,13 +93,10 @@ def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
     with one before it: it may have waited for the next attempt, for however long."""
     said = member_lines(batch)
     said = said.take((said["told_by"] == SAID) & ((said["offset"] != NONE) | np.isin(said["kind"], CALLBACKS)))
-    source = picked(batch.incarnations["source"], incarnation, -1)
-    file = joined(*(np.concatenate(pair) for pair in ((said["slice"], lost["slice"]), (said["source"], source))))
-    order = ordered(file[: len(said)], said["seq"])
-    newest = at_or_before(file[: len(said)][order], said["seq"][order], file[len(said) :], np.full(len(lost), NEVER))
-    failed = picked(said["kind"][order], newest, 0) == Kind.FAILED
-    waits: Bools = failed & (picked(said["offset"][order], newest, NEVER) <= lost["offset"])
-    return waits
+    wanted = lost.only("slice").having(source=picked(batch.incarnations["source"], incarnation, -1))
+    last = newest(said, wanted, *FILE, by="seq", until=np.full(len(lost), NEVER))
+    waits: Bools = picked(said["kind"], last, 0) == Kind.FAILED
+    return waits & (picked(said["offset"], last, NEVER) <= lost["offset"])
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:

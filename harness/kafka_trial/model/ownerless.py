@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kafka_trial.model.batch import Batch, index
-from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, Ints, per_group
+from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, per_group
 from kafka_trial.model.liveness_bounds import stall_window_s, timing_in
 from kafka_trial.model.partition import OwnerlessStretches
+from kafka_trial.model.progress import machine_stalled
 from kafka_trial.model.rows import Kind, Protocol
+from kafka_trial.model.table import table
 from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.undecided import Undecided, undecided_because
 
@@ -20,7 +22,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Calm:
+class RestStretch:
     """A stretch in which the group had members, and neither a group record was written nor a fault in force.
 
     `log_offset`, `source`, `seq` are those of the group record before it; `listing` is that of the last classic record,
@@ -39,27 +41,20 @@ class Calm:
 @index
 def ownerless_stretches(batch: Batch) -> OwnerlessStretches:
     """Returns where a partition had no owner while its group was at rest."""
-    stretches = list(_calm(batch))
-    alone = [np.flatnonzero(_ownerless(batch, calm)) for calm in stretches]
+    stretches = list(_rest_stretches(batch))
+    alone = [np.flatnonzero(_ownerless(batch, stretch)) for stretch in stretches]
     which = np.repeat(np.arange(len(stretches)), np.array([len(found) for found in alone], np.int64))
-    delayed = np.array([_machine_stalled(batch.trial_context, calm) for calm in stretches], np.bool_)
-
-    def of_each(name: str) -> Ints:
-        return np.array([getattr(calm, name) for calm in stretches], np.int64)[which]
-
-    return OwnerlessStretches(
-        {
-            "slice": np.concatenate([np.empty(0, np.int64), *alone]),
-            **{name: of_each(name) for name in ("since_ns", "until_ns", "log_offset", "members", "source", "seq")},
-            "why": undecided_because((Undecided.DELAYED, delayed[which])),
-        }
-    )
+    names = ("since_ns", "until_ns", "log_offset", "members", "source", "seq")
+    of_each = {name: np.array([getattr(stretch, name) for stretch in stretches], np.int64)[which] for name in names}
+    delayed = machine_stalled(batch.trial_context, of_each["since_ns"], of_each["until_ns"])
+    found = table(slice=np.concatenate([np.empty(0, np.int64), *alone]), **of_each)
+    return OwnerlessStretches(found.having(why=undecided_because((Undecided.DELAYED, delayed))).columns)
 
 
-def _ownerless(batch: Batch, calm: Calm) -> Bools:
+def _ownerless(batch: Batch, stretch: RestStretch) -> Bools:
     """Returns which partitions had no owner in a stretch, for longer than the bound since they existed."""
-    lasted_ns = calm.until_ns - np.maximum(_existed_ns(batch), calm.since_ns).astype(np.float64)
-    alone: Bools = ~_owned(batch, calm) & (lasted_ns > _bound_ns(batch.trial_context))
+    lasted_ns = stretch.until_ns - np.maximum(_existed_ns(batch), stretch.since_ns).astype(np.float64)
+    alone: Bools = ~_owned(batch, stretch) & (lasted_ns > _bound_ns(batch.trial_context))
     return alone
 
 
@@ -69,7 +64,7 @@ def _bound_ns(trial_context: TrialContext) -> int:
     return int((stall_window_s(timing_in(trial_context)) + metadata_s) * SECOND_NS)
 
 
-def _calm(batch: Batch) -> Iterator[Calm]:
+def _rest_stretches(batch: Batch) -> Iterator[RestStretch]:
     """Yields the stretches at rest that are longer than the bound: a handful, for groups are mostly at rest once."""
     trial_context = batch.trial_context
     records, snapshot_ns = trial_context.memberships, trial_context.snapshot_ns
@@ -90,7 +85,7 @@ def _calm(batch: Batch) -> Iterator[Calm]:
         for begin_ns, until_ns in _without_faults(trial_context, (at_ns[number], end_ns)):
             if listed + len(present) and until_ns - begin_ns > _bound_ns(trial_context):
                 members = listed + len(present)
-                yield Calm(begin_ns, until_ns, one.place, one.source, one.seq, members, listing)
+                yield RestStretch(begin_ns, until_ns, one.place, one.source, one.seq, members, listing)
 
 
 def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
@@ -103,17 +98,17 @@ def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
     return parts
 
 
-def _owned(batch: Batch, calm: Calm) -> Bools:
+def _owned(batch: Batch, stretch: RestStretch) -> Bools:
     """Returns whether each slice belongs to a member by the group records before the stretch."""
     assignment_records = batch.of(Kind.ASSIGNMENT_RECORD)
     classic = assignment_records["protocol"] == Protocol.CLASSIC
     held = (
         ~classic
-        & (assignment_records["log_offset"] <= calm.log_offset)
-        & (assignment_records["until_log_offset"] > calm.log_offset)
+        & (assignment_records["log_offset"] <= stretch.log_offset)
+        & (assignment_records["until_log_offset"] > stretch.log_offset)
     )
-    if calm.listing is not None:
-        held |= classic & (assignment_records["log_offset"] == calm.listing)
+    if stretch.listing is not None:
+        held |= classic & (assignment_records["log_offset"] == stretch.listing)
     owned = np.zeros(batch.size, np.bool_)
     owned[assignment_records["slice"][held]] = True
     return owned
@@ -127,8 +122,3 @@ def _existed_ns(batch: Batch) -> Array:
     seen = batch.of(Kind.RECORD, Kind.LOG_START, Kind.LOG_END)
     first_ns = per_group(seen["slice"], seen["time_ns"], batch.size, how="min", start=NEVER)
     return first_ns if batch.trial_context.partitions_added else np.where(first_ns == NEVER, NEVER, NONE)
-
-
-def _machine_stalled(trial_context: TrialContext, calm: Calm) -> bool:
-    gaps = [delay for at, delay in trial_context.delays if calm.since_ns <= at and at - delay <= calm.until_ns]
-    return max(gaps, default=0) > trial_context.session_timeout_s / 4 * SECOND_NS

@@ -32,7 +32,7 @@ from kafka_trial.model.kernels import (
     starts_of,
 )
 from kafka_trial.model.rows import Kind, Protocol
-from kafka_trial.model.table import Table, is_among, table
+from kafka_trial.model.table import Table, is_among, newest, table
 from kafka_trial.model.wall_clock import done_ns
 
 
@@ -152,13 +152,11 @@ def last_given(batch: Batch, slices: Array, members: Array, at_ns: Array) -> tup
     rows = rows.take(rows["protocol"] != Protocol.CONSUMER_PENDING)
     given_ns, member_id = np.full(len(slices), NONE), np.full(len(slices), -1)
     for whose in ("member", "client"):
-        both = joined(*(np.concatenate(pair) for pair in ((rows["slice"], slices), (rows[whose], members))))
-        order = ordered(both[: len(rows)], rows["time_ns"])
-        time_ns = rows["time_ns"][order]
-        last = at_or_before(both[: len(rows)][order], time_ns, both[len(rows) :], at_ns)
-        newer = picked(time_ns, last, NONE) > given_ns
-        given_ns = np.where(newer, picked(time_ns, last, NONE), given_ns)
-        member_id = np.where(newer, picked(rows["member_id"][order], last, -1), member_id)
+        wanted = Table({"slice": slices, whose: members})
+        last = newest(rows, wanted, "slice", whose, by="time_ns", until=at_ns)
+        newer = picked(rows["time_ns"], last, NONE) > given_ns
+        given_ns = np.where(newer, picked(rows["time_ns"], last, NONE), given_ns)
+        member_id = np.where(newer, picked(rows["member_id"], last, -1), member_id)
     return given_ns, member_id
 
 

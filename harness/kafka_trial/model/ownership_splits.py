@@ -133,10 +133,8 @@ def _beside_owners(batch: Batch) -> Table:
     vague = batch.vague(work["source"]) & (work["offset"] >= fetched)  # handled after it had been fetched
     at_ns = np.where(vague, np.maximum(work["time_ns"], again_ns + TOLERANCE_NS), work["time_ns"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
-    placed, loss_ns = (
-        work.having(time_ns=at_ns, member=member),
-        picked(windows["loss_ns"], work["ownership_epoch"], NEVER),
-    )
+    placed = work.having(time_ns=at_ns, member=member)
+    loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
     return work.take(owned_by_other_member(batch, placed) & ~fetched_since_given(batch, placed, loss_ns))
 
 

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kafka_trial.model.kernels import Array, Bools, Ints, in_order, joined, ordered
+from kafka_trial.model.kernels import (
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    in_order,
+    joined,
+    ordered,
+    picked,
+)
 
 FILE = ("slice", "source")  # by which rows are of one partition in one file
 
@@ -168,5 +178,26 @@ def stacked(*parts: Table) -> Table:
 
 def is_among(rows: Table, others: Table, *names: str) -> Bools:
     """Returns which rows are equal in the named columns to any of the others."""
+    return np.isin(*_numbered(rows, others, names))
+
+
+def newest(rows: Table, wanted: Table, *names: str, by: str, until: Array) -> Ints:
+    """Returns for each wanted row the last one of `rows` that is equal in the named columns and whose column `by` is no
+    greater than `until`; -1 where there is none."""
+    mine, theirs = _numbered(rows, wanted, names)
+    order = ordered(mine, rows[by])
+    return picked(order, at_or_before(mine[order], rows[by][order], theirs, until), -1)
+
+
+def following(rows: Table, wanted: Table, *names: str, by: str, since: Array) -> Ints:
+    """Returns for each wanted row the first one of `rows` that is equal in the named columns and whose column `by` is
+    no less than `since`; -1 where there is none."""
+    mine, theirs = _numbered(rows, wanted, names)
+    order = ordered(mine, rows[by])
+    return picked(order, at_or_after(mine[order], rows[by][order], theirs, since), -1)
+
+
+def _numbered(rows: Table, others: Table, names: Sequence[str]) -> tuple[Ints, Ints]:
+    """Returns the named columns of both as numbers that are equal where all of these are."""
     both = joined(*(np.concatenate([rows[name], others[name]]) for name in names))
-    return np.isin(both[: len(rows)], both[len(rows) :])
+    return both[: len(rows)], both[len(rows) :]

@@ -13,6 +13,7 @@ from typing import Final
 
 import orjson
 
+from kafka_trial.process.signals import sigterm_as_ctrl_c
 from kafka_trial.report.row_files import append_row, rows_in
 from lab.frozen.histories import FrozenHistory
 from lab.frozen.history_findings import ChangedFinding, HistoryFindings, changes, findings_of
@@ -49,13 +50,17 @@ def write_findings(findings: Mapping[str, HistoryFindings], file: Path) -> None:
 
 def findings_of_all(histories: Iterable[FrozenHistory], *, processes: int | None = None) -> dict[str, HistoryFindings]:
     """Returns what this judge says of each history, by its name; `processes`: how many judge (None: one per
-    processor).
+    processor). They end with this one, by Ctrl-C or SIGTERM too.
     """
     kept = [*histories]
     fresh = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=fresh) as pool:
+    with sigterm_as_ctrl_c(), ProcessPoolExecutor(processes or os.cpu_count(), mp_context=fresh) as pool:
         found = pool.map(findings_of, kept, chunksize=AT_ONCE)
-        return {history.name: findings for history, findings in zip(kept, found, strict=True)}
+        try:
+            return {history.name: findings for history, findings in zip(kept, found, strict=True)}
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)  # else it waits for all of them
+            raise
 
 
 def all_changes(
