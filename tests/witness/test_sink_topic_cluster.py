@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cluster
 @contextmanager
 def reading(cluster: BootedCluster, folder: RunFolder, topic: str, *, times: str = "CreateTime") -> Iterator[Witness]:
     """A witness of a fresh topic of two partitions; ids are in the header `order`, or in $.order.id."""
-    configs = {"message.timestamp.type": times}
+    configs = {"message.timestamp.type": times, "retention.ms": "-1"}  # else a record of 1970 is gone in a second
     with Admin(cluster.observer_bootstrap) as admin, ChildProcesses("witness") as child_processes:
         admin.create_topic(topic, partitions=2, replication_factor=3, configs=configs)
         arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--topic", topic]
