@@ -140,6 +140,24 @@ def test_a_folder_has_one_engine_and_keeps_its_images() -> None:
 
 @pytest.mark.usefixtures("can_start_engines")
 @pytest.mark.rotates
+def test_one_that_starts_while_another_clears_up_in_its_folder_keeps_its_bridge() -> None:
+    """The session of a test that ends meets the next one that begins."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as folder:
+        kept = Path(folder) / "engine"
+        with private_engine.private_engine(kept=kept):
+            ending = holder_of(kept)
+            assert ending is not None
+            ending.terminate()
+            wait_until(
+                lambda: holder_of(kept) is None, within_s=20, what="the first to begin to clear up", every_s=0.01
+            )
+            with private_engine.private_engine(kept=kept):
+                ending.wait(30)
+                assert _has_link(key_of(kept))
+
+
+@pytest.mark.usefixtures("can_start_engines")
+@pytest.mark.rotates
 def test_two_engines_stand_side_by_side_and_the_first_may_go() -> None:
     """The folders of the machine that both cover with their own stay until the last one has gone."""
     with ExitStack() as second, ExitStack() as first:

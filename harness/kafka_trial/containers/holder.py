@@ -37,6 +37,7 @@ from kafka_trial.process.waiting import wait_until
 if TYPE_CHECKING:
     from docker import DockerClient
 
+CLEARED_WITHIN_S = 60.0
 READY_WITHIN_S = 60.0
 ENDED_WITHIN_S = 30.0
 STARTER_ASKED_EVERY_S = 0.2
@@ -69,12 +70,14 @@ def hold(folder: Path, starter: Holder | None, *, remove: bool) -> None:
 
     Raises:
         StartError: dockerd did not become ready; with its last words.
+        WaitTimeout: the engine before in this folder is still clearing up.
     """
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     key = key_of(folder)
     with ExitStack() as stack:
+        stack.enter_context(_alone_in(folder))
         stack.enter_context(_places_of_the_machine())
         stack.callback(_remove_cgroups, key)
         stack.enter_context(_default_bridge(key))
@@ -143,6 +146,27 @@ def _remove_everything(client: DockerClient) -> None:
 
 
 @contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Waits for the engine before in this folder to have cleared up: its bridge and control groups have the same names.
+
+    That one no longer says that it is there; a lock on the folder ends with its process, however that ends.
+    """
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        wait_until(lambda: _locks(lock), within_s=CLEARED_WITHIN_S, what=f"the engine before in {folder} to clear up")
+        yield
+    finally:
+        os.close(lock)
+
+
+def _locks(lock: int) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+@contextlib.contextmanager
 def _places_of_the_machine() -> Iterator[None]:
     """Sees to it that the folders over which dockerd gets its own are there; the last engine removes those made here.
 
@@ -165,8 +189,7 @@ def _places_of_the_machine() -> Iterator[None]:
 
 
 def _remove_places(lock: int) -> None:
-    with contextlib.suppress(BlockingIOError):  # another one of ours is there
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if _locks(lock):  # else another one of ours is there
         for place in OF_THE_MACHINE:
             _remove_place(place)
 

@@ -42,7 +42,7 @@ TOOLS = {
     "unshare": "util-linux",
 }  # each with its package in Debian
 GROUP = "docker"  # whose members may use an engine: Docker's own rule
-UP_WITHIN_S = 90.0
+UP_WITHIN_S = 150.0  # more than its holder waits: for the engine before in its folder, then for dockerd
 DOWN_WITHIN_S = 90.0
 LAST_LINES = 8
 
