@@ -109,6 +109,13 @@ def test_a_record_whose_attempt_failed_is_in_hand_for_however_long(attempts: Lin
     assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [waits]
 
 
+@pytest.mark.parametrize(("in_hand", "excuse"), [([delivered("m0", 1)], True), ([], False)])
+def test_a_position_that_is_committed_again_and_again_counts_once(in_hand: Lines, *, excuse: bool) -> None:
+    """By a timer, while a record is in hand; that it does so is no sign of work."""
+    again = [line for _ in range(12) for line in (after(1), TWO)]
+    assert excused([TWO, *in_hand, *again, CRASHED]) == [excuse]
+
+
 def test_what_lies_behind_a_failed_attempt_waits_too() -> None:
     """The rest of a batch that was committed with it."""
     lines = [*BEGUN, committed(3, by="m0"), *FAILED, after(60), CRASHED]

@@ -21,6 +21,7 @@ from kafka_trial.model.kernels import (
     Ints,
     at_or_before,
     exactly,
+    first_of,
     joined,
     next_in,
     ordered,
@@ -45,8 +46,8 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
     unknown = indeterminate_commits.unknown_to_member(batch)
-    log, last = commits_in_effect(batch), _last_of_crashed(batch, unknown)
-    crashed: Bools = picked(last & _may_be_at_work(batch, unknown), commits, 0) == 1
+    log, (last, since_ns) = commits_in_effect(batch), _last_of_crashed(batch, unknown)
+    crashed: Bools = picked(last & _may_be_at_work(batch, since_ns), commits, 0) == 1
     crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(
         batch, lost, picked(log["incarnation"], commits, -1)
     )
@@ -56,36 +57,40 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     return excused
 
 
-def _last_of_crashed(batch: Batch, unknown: Bools) -> Bools:
-    """Returns for each commit whether it was its incarnation's last on the partition, and that crashed afterwards. A
-    commit that its member did not know of counts with the one by which it tried again."""
-    log, last = commits_in_effect(batch), np.zeros(len(commits_in_effect(batch)), np.bool_)
-    order, following = _following(log)
-    is_last = following < 0
-    last[order] = is_last | (unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1))
-    return last & (picked(batch.incarnations["crashed"], log["incarnation"], 0) == 1)
+def _last_of_crashed(batch: Batch, unknown: Bools) -> tuple[Bools, Ints]:
+    """Returns for each commit whether its position was its incarnation's last on the partition, and that crashed
+    afterwards; and when the member first knew of that position (NONE where it was not the last).
+
+    Clients commit a position again and again while a record is in hand. A commit that its member did not know of counts
+    with the one by which it tried again.
+    """
+    log = commits_in_effect(batch)
+    order = ordered(log["slice"], log["incarnation"])
+    group = joined(log["slice"], log["incarnation"])[order]
+    heads = first_of(group, log["committed_offset"][order])
+    run = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(log))))  # of commits of the same position
+    following = next_in(group[heads])
+    is_last, before_last = following < 0, picked((following < 0).astype(np.int64), following, 0) == 1
+    places = np.where(unknown[order], NEVER, np.arange(len(log)))
+    known = per_group(run, places, len(heads), how="min", start=NEVER)
+    known = np.where(known == NEVER, np.append(heads[1:], len(log)) - 1, known)
+    counts_with = np.where(is_last[run], run, np.where(unknown[order] & before_last[run], following[run], -1))
+    last, known_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
+    last[order] = counts_with >= 0
+    known_ns[order] = picked(log["effect_ns"][order], picked(known, counts_with, -1), NONE)
+    return last & (picked(batch.incarnations["crashed"], log["incarnation"], 0) == 1), known_ns
 
 
-def _may_be_at_work(batch: Batch, unknown: Bools) -> Bools:
-    """Returns for each last commit whether its incarnation ended soon after it, or with a record in hand.
+def _may_be_at_work(batch: Batch, since_ns: Ints) -> Bools:
+    """Returns for each commit whether its incarnation ended soon after that time, or with a record in hand.
 
     Soon is within the poll interval, or as long as a handler may take that declares it: no batch is in hand for
     longer, unless the member had said that it began with a record, and never ended it.
     """
-    log, incarnations = commits_in_effect(batch), batch.incarnations
-    order, following = _following(log)
-    latest_ns = np.full(len(log), NONE)
-    latest_ns[order] = picked(log["effect_ns"][order], np.where(following < 0, np.arange(len(log)), following), NONE)
-    settings = batch.trial_context.settings
+    log, incarnations, settings = commits_in_effect(batch), batch.incarnations, batch.trial_context.settings
     soon_ns = int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
     at_work: Bools = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
-    return at_work | (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns)
-
-
-def _following(log: Table) -> tuple[Ints, Ints]:
-    """Returns the order of commits by partition and incarnation, and the row in it of the next one of both (-1)."""
-    order = ordered(log["slice"], log["incarnation"])
-    return order, next_in(joined(log["slice"], log["incarnation"])[order])
+    return at_work | (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= since_ns + soon_ns)
 
 
 def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
