@@ -109,6 +109,20 @@ def test_a_record_whose_attempt_failed_is_in_hand_for_however_long(attempts: Lin
     assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [waits]
 
 
+@pytest.mark.parametrize("attempt", [[delivered("m0", 1)], FAILED], ids=["begun", "failed"])
+@pytest.mark.parametrize(
+    ("rest", "excuse"),
+    [([after(1)], True), ([after(6)], False), ([revoked("m0")], False)],
+    ids=["soon", "late", "back"],
+)
+def test_a_record_in_a_pool_is_in_hand_while_others_go_on(attempt: Lines, rest: Lines, *, excuse: bool) -> None:
+    """Each is committed as it begins; that one crashed over its own."""
+    others = [line for offset in (2, 3) for line in (committed(offset + 1, by="m0"), *handled("m0", offset))]
+    lines = [*BEGUN, TWO, *attempt, *others, *rest, CRASHED]
+    found = finding("skipped", lines, records=4, partitions=2, settings=SETTINGS)
+    assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [excuse]
+
+
 @pytest.mark.parametrize(("in_hand", "excuse"), [([delivered("m0", 1)], True), ([], False)])
 def test_a_position_that_is_committed_again_and_again_counts_once(in_hand: Lines, *, excuse: bool) -> None:
     """By a timer, while a record is in hand; that it does so is no sign of work."""

@@ -48,9 +48,9 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     unknown = indeterminate_commits.unknown_to_member(batch)
     log, (last, since_ns) = commits_in_effect(batch), _last_of_crashed(batch, unknown)
     crashed: Bools = picked(last & _may_be_at_work(batch, since_ns), commits, 0) == 1
-    crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(
-        batch, lost, picked(log["incarnation"], commits, -1)
-    )
+    incarnation = picked(log["incarnation"], commits, -1)
+    crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(batch, lost, incarnation)
+    crashed |= _with_a_worker(batch, lost, incarnation)
     never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
     crashed = crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits)
     excused: Bools = never_told | crashed
@@ -87,10 +87,14 @@ def _may_be_at_work(batch: Batch, since_ns: Ints) -> Bools:
     Soon is within the poll interval, or as long as a handler may take that declares it: no batch is in hand for
     longer, unless the member had said that it began with a record, and never ended it.
     """
-    log, incarnations, settings = commits_in_effect(batch), batch.incarnations, batch.trial_context.settings
-    soon_ns = int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
+    log, incarnations = commits_in_effect(batch), batch.incarnations
     at_work: Bools = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
-    return at_work | (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= since_ns + soon_ns)
+    return at_work | (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= since_ns + _soon_ns(batch))
+
+
+def _soon_ns(batch: Batch) -> int:
+    settings = batch.trial_context.settings
+    return int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
 
 
 def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
@@ -102,6 +106,23 @@ def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
     last = newest(said, wanted, *FILE, by="seq", until=np.full(len(lost), NEVER))
     waits: Bools = picked(said["kind"], last, 0) == Kind.FAILED
     return waits & (picked(said["offset"], last, NEVER) <= lost["offset"])
+
+
+def _with_a_worker(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
+    """Returns whether that incarnation's last word on each record itself is that it began with it, or that an attempt
+    failed, soon before it crashed: others may have gone on meanwhile, beside it. Not where it had given the partition
+    back since."""
+    own, source = member_lines(batch), picked(batch.incarnations["source"], incarnation, -1)
+    wanted, ever = lost.only("slice", "offset").having(source=source), np.full(len(lost), NEVER)
+    said = own.take((own["told_by"] == SAID) & np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)))
+    last = newest(said, wanted, *FILE, "offset", by="seq", until=ever)
+    back = own.take(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
+    back_seq = picked(back["seq"], newest(back, wanted, *FILE, by="seq", until=ever), NONE)
+    crashed = picked(batch.incarnations["crashed"], incarnation, 0) == 1
+    ended_ns = np.where(crashed, picked(batch.incarnations["exited_ns"], incarnation, NEVER), NEVER)
+    begun: Bools = np.isin(picked(said["kind"], last, 0), (Kind.DELIVERED, Kind.FAILED))
+    begun &= back_seq < picked(said["seq"], last, NONE)
+    return begun & (ended_ns <= picked(said["time_ns"], last, NONE) + _soon_ns(batch))
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
