@@ -292,6 +292,17 @@ def test_who_never_says_that_it_gave_back_is_not_judged_by_its_callbacks() -> No
     assert finding("work-after-revoke", OWNED).not_judged is None
 
 
+def test_what_a_member_of_kip_848_gave_back_it_says_itself() -> None:
+    """Its coordinator may take a partition away and assign it again before the member has come to it."""
+    begun = [holds("m0", 0), beat("m0", [0]), assigned("m0"), beat("m0", owned=[0]), *handled("m0", 0)]
+    taken = [group_epoch(2), holds("m0", pending=[0]), beat("m0", [])]
+    again = [group_epoch(3), holds("m0", 0, epoch=3), beat("m0", [0], epoch=3), *handled("m0", 1)]
+    assert finding("work-after-revoke", [*begun, *taken, *again]).not_judged is None
+    missing = finding("work-after-revoke", [*begun, *taken, beat("m0", owned=[]), *again]).not_judged
+    assert missing is not None
+    assert missing.applies
+
+
 def test_a_member_that_never_fetched_has_handled_nothing() -> None:
     """Others did, on lanes of their own: the logs would show it."""
     drained = [committed(2, by="m0"), log_end(2), phase("drain"), after(15)]

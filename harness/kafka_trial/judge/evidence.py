@@ -247,8 +247,9 @@ def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 
 
 def _gives_back_untold(trial_context: TrialContext, incarnation: Incarnation) -> bool:
-    """Tells whether it says what it is given and, of some partition, never that it gave it back, though brokers told it
-    to keep less long before it ended."""
+    """Tells whether it says what it is given and, of some partition, never that it gave it back, though it had to long
+    before it ended: brokers told it to keep less, or told them itself that it does (KIP-848, where a partition that is
+    assigned again meanwhile stays where it is)."""
     if not incarnation.assigns:
         return False
     until_ns = incarnation.asked_ns or incarnation.exited_ns or NEVER
@@ -256,8 +257,9 @@ def _gives_back_untold(trial_context: TrialContext, incarnation: Incarnation) ->
     kept: dict[int, list[set[int]]] = defaultdict(list)
     for one in sorted(trial_context.group_answers, key=lambda answer: answer.time_ns):
         inside = one.member == incarnation.member and incarnation.started_ns <= one.time_ns < until_ns
-        if inside and one.assigned is not None:
-            kept[one.member_id].append(set(one.assigned))
+        told = one.owned if one.api == "CONSUMER_GROUP_HEARTBEAT" else one.assigned
+        if inside and told is not None:
+            kept[one.member_id].append(set(told))
     taken = (before - after for answers in kept.values() for before, after in pairwise(answers))
     return any(slices - {*incarnation.given_back} for slices in taken)
 
