@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,15 @@ def test_a_damaged_file_is_named(folder: RunFolder, tmp_path: Path, cut: int) ->
     file.write_bytes(file.read_bytes()[:cut])
     with pytest.raises(InputError, match=r"one\.tar\.xz"):
         unpack(file, tmp_path / "back")
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "history/../../elsewhere", "link"])
+def test_what_would_lie_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    """A path that leads out of the folder, or a link."""
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = (tarfile.SYMTYPE, "/etc/passwd") if name == "link" else (tarfile.REGTYPE, "")
+    with tarfile.open(tmp_path / "one.tar.xz", "w:xz") as archive:
+        archive.addfile(member)
+    with pytest.raises(InputError, match="no file below it"):
+        unpack(tmp_path / "one.tar.xz", tmp_path / "back")
+    assert not (tmp_path / "elsewhere").exists()

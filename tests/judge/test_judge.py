@@ -109,9 +109,9 @@ def test_coverage_counts_records_that_share_their_key() -> None:
     """Those without a key share none; what compaction took nobody knows."""
     keys = ["a", "b", None, None, "a", "c"]
     part = judgement([assigned("m0")], records=keys).coverage.partitions[0]
-    assert (part.keyed, part.key_shared) == (4, 2)
+    assert (part.keyed, part.repeated_keys) == (4, 2)
     cleaned = judgement([assigned("m0")], records=keys, policy="compact").coverage.partitions[0]
-    assert (cleaned.keyed, cleaned.key_shared) == (4, 4)
+    assert (cleaned.keyed, cleaned.repeated_keys) == (4, 4)
 
 
 def test_coverage_counts_refused_commits() -> None:

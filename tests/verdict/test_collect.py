@@ -46,7 +46,7 @@ def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
 def part(partition: int, records: int = 100) -> SliceCoverage:
     """Returns the coverage of a partition of which every record was handled once."""
     return SliceCoverage(
-        "t", partition, records, records, records, 0, records, 3, keyed=records, key_shared=records, done=records
+        "t", partition, records, records, records, 0, records, 3, keyed=records, repeated_keys=records, done=records
     )
 
 
@@ -87,9 +87,9 @@ def test_a_topic_without_a_key_is_told() -> None:
 
 def test_a_topic_where_each_key_comes_once_is_told() -> None:
     """Nobody can tell order per key there; two records of one key are enough."""
-    assert case(coverage=Coverage((replace(part(0), key_shared=0),))).keys_once
-    assert not case(coverage=Coverage((replace(part(0), key_shared=2),))).keys_once
-    assert not case(coverage=Coverage()).keys_once
+    assert case(coverage=Coverage((replace(part(0), repeated_keys=0),))).keys_unique
+    assert not case(coverage=Coverage((replace(part(0), repeated_keys=2),))).keys_unique
+    assert not case(coverage=Coverage()).keys_unique
 
 
 def test_what_the_machine_withheld_is_told_by_its_samples() -> None:

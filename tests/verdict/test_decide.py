@@ -642,7 +642,7 @@ def test_a_verdict_folds_only_what_it_holds_against_the_consumer() -> None:
 )
 def test_order_per_key_is_not_judged_where_no_record_has_a_key(order: str, word: str) -> None:
     """Order in the partition is."""
-    verdict = verdict_of(Claim("at-least-once", order=order), keyless=True, keys_once=True)
+    verdict = verdict_of(Claim("at-least-once", order=order), keyless=True, keys_unique=True)
     assert verdict.verdict == word
     assert ("claimed but not judged: reordered-key: no record has a key" in verdict.reasons) == (word == "unknown")
 
@@ -652,6 +652,6 @@ def test_order_per_key_is_not_judged_where_no_record_has_a_key(order: str, word:
 )
 def test_order_per_key_is_not_judged_where_each_key_comes_once(order: str, word: str) -> None:
     """Across partitions another one may have the same."""
-    verdict = verdict_of(Claim("at-least-once", order=order), keys_once=True)
+    verdict = verdict_of(Claim("at-least-once", order=order), keys_unique=True)
     told = "claimed but not judged: reordered-key: no two records of a partition have the same key"
     assert (verdict.verdict, told in verdict.reasons) == (word, word == "unknown")

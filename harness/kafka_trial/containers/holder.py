@@ -77,7 +77,7 @@ def hold(folder: Path, starter: Holder | None, *, remove: bool) -> None:
         signal.signal(number, lambda *_: ended.set())
     key = key_of(folder)
     with ExitStack() as stack:
-        stack.enter_context(_alone_in(folder))
+        stack.enter_context(_exclusive(folder))
         stack.enter_context(_places_of_the_machine())
         stack.callback(_remove_cgroups, key)
         stack.enter_context(_default_bridge(key))
@@ -146,10 +146,12 @@ def _remove_everything(client: DockerClient) -> None:
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Waits for the engine before in this folder to have cleared up: its bridge and control groups have the same names.
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Holds the lock of the folder, and first waits until the engine that was there before has cleaned up: both use the
+    same names of bridge and control groups.
 
-    That one no longer says that it is there; a lock on the folder ends with its process, however that ends.
+    That engine has removed its entry (`forget_holder`) by then: only the lock shows that its holder still runs. The
+    kernel releases it when that process ends, however that happens.
     """
     lock = os.open(folder, os.O_RDONLY)
     try:

@@ -240,11 +240,21 @@ def unpack(file: Path, into: Path) -> RunFolder:
     """
     try:
         with lzma.open(file) as whole, tarfile.open(fileobj=whole) as archive:
-            archive.extractall(into, filter="data")
+            for member in archive:
+                _extract(archive, member, into)
             whole.read()  # to its very end, where its checksums are
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
         raise InputError(str(file), f"is no packed run folder: {error}") from error
     return open_run_folder(into)
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
+    """Writes one file of an archive below a folder. Before Python 3.11.4 `tarfile` cannot refuse others itself."""
+    place, content = into / member.name, archive.extractfile(member) if member.isfile() else None
+    if content is None or ".." in Path(member.name).parts or not place.is_relative_to(into):
+        raise tarfile.ExtractError(f"it holds {member.name!r:.100}, which is no file below it")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content.read())
 
 
 def _run_metadata(folder: RunFolder) -> bytes:

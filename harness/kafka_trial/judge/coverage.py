@@ -56,7 +56,7 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     asked = batch.of(Kind.COMMIT_REQUEST)
     totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
     totals["keyed"] = counts(batch.records["slice"][batch.records["key"] >= 0], size)
-    totals["key_shared"] = counts(_with_a_shared_key(batch), size)
+    totals["repeated_keys"] = counts(_with_a_repeated_key(batch), size)
     said = batch.of(Kind.PROCESSED)
     done = (said.take(said["outcome"] == Outcome.DONE), batch.of(Kind.EFFECT), batch.of(Kind.HANDED_ON))
     totals["done"] = counts(np.concatenate([rows["slice"] for rows in done]), size)
@@ -71,7 +71,7 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
         yield name, body
 
 
-def _with_a_shared_key(batch: Batch) -> Ints:
+def _with_a_repeated_key(batch: Batch) -> Ints:
     """Returns the slice of each record whose key another record of the slice has too, or had before it was compacted
     away: that nobody knows."""
     keyed = batch.records["key"] >= 0

@@ -47,7 +47,7 @@ class Finding:
 class SliceCoverage:
     """How much one partition gave to judge. `committed` and `refused` are commits, by the offsets and request logs.
 
-    `keyed`: the records with a key; `key_shared`: those whose key another one of the partition may have too. `done`:
+    `keyed`: the records with a key; `repeated_keys`: those whose key another one of the partition may have too. `done`:
     lines that say that a record was done, effects, and records handed on.
     """
 
@@ -61,7 +61,7 @@ class SliceCoverage:
     committed: int
     refused: int = 0
     keyed: int = 0
-    key_shared: int = 0
+    repeated_keys: int = 0
     done: int = 0
 
 

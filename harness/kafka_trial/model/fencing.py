@@ -43,7 +43,7 @@ from kafka_trial.model.request_logs import (
     timed_fetches,
 )
 from kafka_trial.model.response_delivery import received_ns
-from kafka_trial.model.table import Table, following, is_among, newest, stacked, table
+from kafka_trial.model.table import Table, first_since, is_among, last_until, stacked, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.wall_clock import monotonic
 
@@ -83,12 +83,12 @@ def told_away_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Ints
     """
     listing, words = _listing(batch), _words_of_loss(batch, slices)
     wanted = table(slice=slices, member=members)
-    given = newest(listing, wanted, "slice", "member", by="sent_ns", until=at_ns)
+    given = last_until(listing, wanted, "slice", "member", by="sent_ns", until=at_ns)
     given_ns = picked(listing["sent_ns"], given, NONE)
     since_ns, told_ns = np.maximum(given_ns, NONE + 1) + 1, np.full(len(slices), NEVER)
     for member_id in (np.full(len(slices), ANY_ID), picked(listing["member_id"], given, -1)):
         mine = wanted.having(member_id=member_id)
-        row = following(words, mine, "slice", "member", "member_id", by="sent_ns", since=since_ns)
+        row = first_since(words, mine, "slice", "member", "member_id", by="sent_ns", since=since_ns)
         heard = (row >= 0) & (picked(words["sent_ns"], row, NEVER) <= at_ns)
         told_ns = np.minimum(told_ns, np.where(heard, picked(words["received_ns"], row, NEVER), NEVER))
     complete = (at_ns < complete_until_ns(batch.trial_context)) | never_given(batch, slices, members)
@@ -115,7 +115,7 @@ def _words_of_loss(batch: Batch, slices: Ints) -> Table:
     return rows.take(~is_among(rows, _listing(batch), "slice", "number"))
 
 
-def given_back_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Ints:
+def revoke_confirmed_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Ints:
     """Returns when, by then, each member showed its group that it had given the partition back: it asked for what a
     client asks only once the callback has returned. NONE: it never did, or was given it again since.
 
@@ -123,8 +123,8 @@ def given_back_ns(batch: Batch, slices: Ints, members: Ints, at_ns: Ints) -> Int
     """
     shown, listing = _given_back(batch), _listing(batch)
     wanted = table(slice=slices, member=members)
-    row = newest(shown, wanted, "slice", "member", by="begun_ns", until=at_ns)
-    again = newest(listing, wanted, "slice", "member", by="sent_ns", until=at_ns)
+    row = last_until(shown, wanted, "slice", "member", by="begun_ns", until=at_ns)
+    again = last_until(listing, wanted, "slice", "member", by="sent_ns", until=at_ns)
     again_ns = picked(listing["sent_ns"], again, NONE)
     return np.where(again_ns < picked(shown["lost_ns"], row, NONE), picked(shown["begun_ns"], row, NONE), NONE)
 
@@ -233,7 +233,7 @@ def _fetching(batch: Batch) -> list[int]:
     return [*alone, *(client for client in clients.of_connection[fetches].tolist() if client >= 0)]
 
 
-def fetched_since_given(batch: Batch, work: Table, since_ns: Ints) -> Bools:
+def fetched_since_reassigned(batch: Batch, work: Table, since_ns: Ints) -> Bools:
     """Returns of which work (slice, member, offset, time_ns) the record was fetched after the group had given the
     partition to the member, later than a time."""
     given_ns, _ = last_given(batch, work["slice"], work["member"], work["time_ns"])
@@ -291,7 +291,7 @@ def _first_leave(batch: Batch, left: Table, loss_ns: Ints) -> Ints:
     """Returns the first request by which each ownership epoch's member left its group after the loss."""
     _, member_id = last_given(batch, ownership_epochs(batch)["slice"], epoch_owners(batch), loss_ns - 1)
     wanted, after_ns = table(member=epoch_owners(batch), member_id=member_id), np.minimum(loss_ns, NEVER - 1)
-    row = following(left, wanted, "member", "member_id", by="received_ns", since=after_ns)
+    row = first_since(left, wanted, "member", "member_id", by="received_ns", since=after_ns)
     return np.where(loss_ns == NEVER, -1, row)
 
 
@@ -309,7 +309,7 @@ def _told_before(batch: Batch, loss_ns: Ints) -> Table:
     since_ns = np.maximum(held["open_ns"], given_ns)
     for slices in (np.full(len(held), NO_SLICE), held["slice"]):
         wanted = table(slice=slices, member=owner, member_id=member_id)
-        row = newest(words, wanted, "slice", "member", "member_id", by="received_ns", until=loss_ns - 1)
+        row = last_until(words, wanted, "slice", "member", "member_id", by="received_ns", until=loss_ns - 1)
         told_ns = picked(words["received_ns"], row, NONE)
         fits = (loss_ns != NEVER) & (member_id >= 0) & (row >= 0) & (told_ns >= since_ns)
         fits &= told_ns < found["received_ns"]
@@ -388,6 +388,6 @@ def _of_an_older_generation(answers: Table) -> Bools:
     """Returns which answers refuse the generation of a request that lies before that of the last assignment of the same
     member id: that was over then. (Who is unknown, or fenced by another instance, is so in every generation.)"""
     given = answers.take(answers["assigns"])
-    row = newest(given, answers, "member", "member_id", by="sent_ns", until=answers["sent_ns"])
+    row = last_until(given, answers, "member", "member_id", by="sent_ns", until=answers["sent_ns"])
     older: Bools = (answers["error"] == ILLEGAL_GENERATION) & (answers["epoch"] != NONE)
     return older & (answers["epoch"] < picked(given["epoch"], row, NONE))

@@ -1,8 +1,8 @@
-"""In flight: which records that were lost at-most-once excuses.
+"""In flight: which lost records a claim of at-most-once excuses.
 
-The excuse is that of one member, one attempt, one time. Either the member crashed soon after it had committed, before
-it could begin with the record, which one of its fetches can have brought to it by then. Or it cannot have known that
-the commit stood (`indeterminate_commits.py`): then it must not act on it, and nobody else will.
+The excuse covers one member, one attempt, one time. Either the member crashed soon after it had committed, when it
+could have the record: one of its fetches can have brought it. Or the member cannot know that its commit took effect
+(`indeterminate_commits.py`): then it must not handle the record, and no other member will.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.start_positions import answers_with_starts
-from kafka_trial.model.table import FILE, Table, newest
+from kafka_trial.model.table import FILE, Table, last_until
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -46,23 +46,22 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
     unknown = indeterminate_commits.unknown_to_member(batch)
-    log, (last, since_ns) = commits_in_effect(batch), _last_of_crashed(batch, unknown)
+    log, (last, since_ns) = commits_in_effect(batch), _last_position_before_crash(batch, unknown)
     crashed: Bools = picked(last & _may_be_at_work(batch, since_ns), commits, 0) == 1
     incarnation = picked(log["incarnation"], commits, -1)
     crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(batch, lost, incarnation)
-    crashed |= _with_a_worker(batch, lost, incarnation)
+    crashed |= _unfinished_at_crash(batch, lost, incarnation)
     never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
     crashed = crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits)
     excused: Bools = never_told | crashed
     return excused
 
 
-def _last_of_crashed(batch: Batch, unknown: Bools) -> tuple[Bools, Ints]:
-    """Returns for each commit whether its position was its incarnation's last on the partition, and that crashed
-    afterwards; and when the member first knew of that position (NONE where it was not the last).
+def _last_position_before_crash(batch: Batch, unknown: Bools) -> tuple[Bools, Ints]:
+    """Returns for each commit whether its position is the last one that its incarnation committed on the partition
+    before it crashed; and when the member first knew that this position was committed (NONE where it is not the last).
 
-    Clients commit a position again and again while a record is in hand. A commit that its member did not know of counts
-    with the one by which it tried again.
+    Clients repeat a commit while a record is in hand. A commit of which the member saw no answer counts with its retry.
     """
     log = commits_in_effect(batch)
     order = ordered(log["slice"], log["incarnation"])
@@ -82,42 +81,40 @@ def _last_of_crashed(batch: Batch, unknown: Bools) -> tuple[Bools, Ints]:
 
 
 def _may_be_at_work(batch: Batch, since_ns: Ints) -> Bools:
-    """Returns for each commit whether its incarnation ended soon after that time, or with a record in hand.
-
-    Soon is within the poll interval, or as long as a handler may take that declares it: no batch is in hand for
-    longer, unless the member had said that it began with a record, and never ended it.
-    """
+    """Returns for each commit whether its incarnation ended soon after that time, or with a record in hand, which
+    by its own lines it had begun and never ended."""
     log, incarnations = commits_in_effect(batch), batch.incarnations
     at_work: Bools = picked(incarnations["in_hand"], log["incarnation"], 0) > 0
     return at_work | (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= since_ns + _soon_ns(batch))
 
 
 def _soon_ns(batch: Batch) -> int:
+    """Returns how long a batch is in hand at most: the poll interval, or longer where the consumer declares that a
+    handler takes longer."""
     settings = batch.trial_context.settings
     return int(max(settings.poll_interval_s, settings.handler_max_s or 0) * SECOND_NS) + TOLERANCE_NS
 
 
 def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
-    """Returns whether the last word of that incarnation on the partition is that an attempt failed with the record, or
-    with one before it: it may have waited for the next attempt, for however long."""
+    """Returns whether the incarnation's last line on the partition is an attempt that failed with the record, or with
+    one before it: its next attempt may be due at any later time."""
     said = member_lines(batch)
     said = said.take((said["told_by"] == SAID) & ((said["offset"] != NONE) | np.isin(said["kind"], CALLBACKS)))
     wanted = lost.only("slice").having(source=picked(batch.incarnations["source"], incarnation, -1))
-    last = newest(said, wanted, *FILE, by="seq", until=np.full(len(lost), NEVER))
+    last = last_until(said, wanted, *FILE, by="seq", until=np.full(len(lost), NEVER))
     waits: Bools = picked(said["kind"], last, 0) == Kind.FAILED
     return waits & (picked(said["offset"], last, NEVER) <= lost["offset"])
 
 
-def _with_a_worker(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
-    """Returns whether that incarnation's last word on each record itself is that it began with it, or that an attempt
-    failed, soon before it crashed: others may have gone on meanwhile, beside it. Not where it had given the partition
-    back since."""
+def _unfinished_at_crash(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
+    """Returns whether the incarnation's last line on the record itself is a begin or a failed attempt, soon before it
+    crashed, and the partition was not revoked since. Other records may have been handled beside it meanwhile."""
     own, source = member_lines(batch), picked(batch.incarnations["source"], incarnation, -1)
     wanted, ever = lost.only("slice", "offset").having(source=source), np.full(len(lost), NEVER)
     said = own.take((own["told_by"] == SAID) & np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)))
-    last = newest(said, wanted, *FILE, "offset", by="seq", until=ever)
+    last = last_until(said, wanted, *FILE, "offset", by="seq", until=ever)
     back = own.take(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
-    back_seq = picked(back["seq"], newest(back, wanted, *FILE, by="seq", until=ever), NONE)
+    back_seq = picked(back["seq"], last_until(back, wanted, *FILE, by="seq", until=ever), NONE)
     crashed = picked(batch.incarnations["crashed"], incarnation, 0) == 1
     ended_ns = np.where(crashed, picked(batch.incarnations["exited_ns"], incarnation, NEVER), NEVER)
     begun: Bools = np.isin(picked(said["kind"], last, 0), (Kind.DELIVERED, Kind.FAILED))
@@ -126,8 +123,8 @@ def _with_a_worker(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
-    """Returns whether the incarnation had left each record out: by its own word it had begun a later one and never
-    this one; or the broker had told it to start behind it."""
+    """Returns whether the incarnation had skipped each record: its lines show that it began a later one and never this
+    one, or a broker had answered it a position above this one to start from."""
     log, begun = commits_in_effect(batch), handler_starts(batch)
     source = picked(batch.incarnations["source"], picked(log["incarnation"], commits, -1), -1)
     file = joined(*(np.concatenate(pair) for pair in ((begun["slice"], lost["slice"]), (begun["source"], source))))
@@ -137,12 +134,12 @@ def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
     order = ordered(mine, begun["offset"])
     itself = exactly(mine[order], begun["offset"][order], wanted, lost["offset"]) >= 0
     left_out: Bools = ~itself & (highest > lost["offset"])
-    return left_out | _began_behind(batch, lost, commits)
+    return left_out | _began_above(batch, lost, commits)
 
 
 def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
-    """Returns whether no fetch of the committer's incarnation can have brought each record by the time of its crash, as
-    far as the request log can tell."""
+    """Returns whether no fetch of the committer's incarnation can have brought each record before its crash, by the
+    request log."""
     incarnation = picked(commits_in_effect(batch)["incarnation"], commits, -1)
     source, exited_ns = (picked(batch.incarnations[name], incarnation, -1) for name in ("source", "exited_ns"))
     rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns)
@@ -151,8 +148,8 @@ def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
     return never_fetched(batch, rows) & never_fetched(batch, logged)
 
 
-def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
-    """Returns whether the last position that the committer was answered, before its commit, lies behind each record."""
+def _began_above(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the last position answered to the committer before its commit is above each record."""
     log, answers, size = commits_in_effect(batch), answers_with_starts(batch), len(batch.trial_context.members) + 1
     told = at_or_before(
         answers["slice"] * size + answers["member"] + 1,
@@ -160,5 +157,5 @@ def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
         lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
         picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
     )
-    behind: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
-    return behind
+    above: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
+    return above

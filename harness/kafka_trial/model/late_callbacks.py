@@ -13,25 +13,25 @@ import numpy as np
 
 from kafka_trial.model.client_attribution import alone
 from kafka_trial.model.clients import incarnation_of
-from kafka_trial.model.fencing import given_back_ns, surely_read_ns
+from kafka_trial.model.fencing import revoke_confirmed_ns, surely_read_ns
 from kafka_trial.model.kernels import NONE, Bools, picked
 from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.rows import CALLBACKS, Kind
-from kafka_trial.model.table import newest
+from kafka_trial.model.table import last_until
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
 
 
-def told_late(batch: Batch, work: Table) -> Bools:
+def before_late_revoked_line(batch: Batch, work: Table) -> Bools:
     """Returns which lines of work came after the callback that gave the partition back had returned, while the newest
     callback that its member tells of is the one that took it."""
     own = member_lines(batch)
     callbacks = own.take(np.isin(own["kind"], CALLBACKS) & (own["told_by"] == SAID))
-    last = newest(callbacks, work, "file", by="seq", until=work["seq"])
+    last = last_until(callbacks, work, "file", by="seq", until=work["seq"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
-    given_back = given_back_ns(batch, work["slice"], member, work["time_ns"])
+    given_back = revoke_confirmed_ns(batch, work["slice"], member, work["time_ns"])
     untold: Bools = picked(callbacks["kind"], last, 0) == Kind.ASSIGNED
     untold &= (picked(callbacks["time_ns"], last, NONE) < given_back) & alone(batch, work)
     said_ns = np.where(batch.vague(work["source"]), NONE, batch.written_ns(work["source"], work["time_ns"]))

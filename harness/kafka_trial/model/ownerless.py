@@ -22,11 +22,11 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class RestStretch:
-    """A stretch in which the group had members, and neither a group record was written nor a fault in force.
+class StablePeriod:
+    """A period in which the group had members, no group record was written, and no fault was in force.
 
-    `log_offset`, `source`, `seq` are those of the group record before it; `listing` is that of the last classic record,
-    None where none counts.
+    `log_offset`, `source`, `seq`: of the group record before it. `listing`: the log offset of the last record of the
+    classic protocol; None where there is none, or the group was deleted since.
     """
 
     since_ns: int
@@ -41,7 +41,7 @@ class RestStretch:
 @index
 def ownerless_stretches(batch: Batch) -> OwnerlessStretches:
     """Returns where a partition had no owner while its group was at rest."""
-    stretches = list(_rest_stretches(batch))
+    stretches = list(_stable_periods(batch))
     alone = [np.flatnonzero(_ownerless(batch, stretch)) for stretch in stretches]
     which = np.repeat(np.arange(len(stretches)), np.array([len(found) for found in alone], np.int64))
     names = ("since_ns", "until_ns", "log_offset", "members", "source", "seq")
@@ -51,7 +51,7 @@ def ownerless_stretches(batch: Batch) -> OwnerlessStretches:
     return OwnerlessStretches(found.having(why=undecided_because((Undecided.DELAYED, delayed))).columns)
 
 
-def _ownerless(batch: Batch, stretch: RestStretch) -> Bools:
+def _ownerless(batch: Batch, stretch: StablePeriod) -> Bools:
     """Returns which partitions had no owner in a stretch, for longer than the bound since they existed."""
     lasted_ns = stretch.until_ns - np.maximum(_existed_ns(batch), stretch.since_ns).astype(np.float64)
     alone: Bools = ~_owned(batch, stretch) & (lasted_ns > _bound_ns(batch.trial_context))
@@ -64,7 +64,7 @@ def _bound_ns(trial_context: TrialContext) -> int:
     return int((stall_window_s(timing_in(trial_context)) + metadata_s) * SECOND_NS)
 
 
-def _rest_stretches(batch: Batch) -> Iterator[RestStretch]:
+def _stable_periods(batch: Batch) -> Iterator[StablePeriod]:
     """Yields the stretches at rest that are longer than the bound: a handful, for groups are mostly at rest once."""
     trial_context = batch.trial_context
     records, snapshot_ns = trial_context.memberships, trial_context.snapshot_ns
@@ -85,7 +85,7 @@ def _rest_stretches(batch: Batch) -> Iterator[RestStretch]:
         for begin_ns, until_ns in _without_faults(trial_context, (at_ns[number], end_ns)):
             if listed + len(present) and until_ns - begin_ns > _bound_ns(trial_context):
                 members = listed + len(present)
-                yield RestStretch(begin_ns, until_ns, one.place, one.source, one.seq, members, listing)
+                yield StablePeriod(begin_ns, until_ns, one.place, one.source, one.seq, members, listing)
 
 
 def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
@@ -98,7 +98,7 @@ def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
     return parts
 
 
-def _owned(batch: Batch, stretch: RestStretch) -> Bools:
+def _owned(batch: Batch, stretch: StablePeriod) -> Bools:
     """Returns whether each slice belongs to a member by the group records before the stretch."""
     assignment_records = batch.of(Kind.ASSIGNMENT_RECORD)
     classic = assignment_records["protocol"] == Protocol.CLASSIC

@@ -32,7 +32,7 @@ from kafka_trial.model.kernels import (
     starts_of,
 )
 from kafka_trial.model.rows import Kind, Protocol
-from kafka_trial.model.table import Table, is_among, newest, table
+from kafka_trial.model.table import Table, is_among, last_until, table
 from kafka_trial.model.wall_clock import done_ns
 
 
@@ -153,7 +153,7 @@ def last_given(batch: Batch, slices: Array, members: Array, at_ns: Array) -> tup
     given_ns, member_id = np.full(len(slices), NONE), np.full(len(slices), -1)
     for whose in ("member", "client"):
         wanted = Table({"slice": slices, whose: members})
-        last = newest(rows, wanted, "slice", whose, by="time_ns", until=at_ns)
+        last = last_until(rows, wanted, "slice", whose, by="time_ns", until=at_ns)
         newer = picked(rows["time_ns"], last, NONE) > given_ns
         given_ns = np.where(newer, picked(rows["time_ns"], last, NONE), given_ns)
         member_id = np.where(newer, picked(rows["member_id"], last, -1), member_id)

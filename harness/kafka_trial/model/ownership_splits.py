@@ -9,7 +9,7 @@ import numpy as np
 from kafka_trial.model.batch import index
 from kafka_trial.model.clients import incarnation_of
 from kafka_trial.model.false_assignments import false_assigned
-from kafka_trial.model.fencing import fetched_since_given
+from kafka_trial.model.fencing import fetched_since_reassigned
 from kafka_trial.model.handler_retries import handler_starts
 from kafka_trial.model.kernels import (
     NEVER,
@@ -135,7 +135,7 @@ def _beside_owners(batch: Batch) -> Table:
     member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
     placed = work.having(time_ns=at_ns, member=member)
     loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
-    return work.take(owned_by_other_member(batch, placed) & ~fetched_since_given(batch, placed, loss_ns))
+    return work.take(owned_by_other_member(batch, placed) & ~fetched_since_reassigned(batch, placed, loss_ns))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:

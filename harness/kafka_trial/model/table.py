@@ -181,7 +181,7 @@ def is_among(rows: Table, others: Table, *names: str) -> Bools:
     return np.isin(*_numbered(rows, others, names))
 
 
-def newest(rows: Table, wanted: Table, *names: str, by: str, until: Array) -> Ints:
+def last_until(rows: Table, wanted: Table, *names: str, by: str, until: Array) -> Ints:
     """Returns for each wanted row the last one of `rows` that is equal in the named columns and whose column `by` is no
     greater than `until`; -1 where there is none."""
     mine, theirs = _numbered(rows, wanted, names)
@@ -189,7 +189,7 @@ def newest(rows: Table, wanted: Table, *names: str, by: str, until: Array) -> In
     return picked(order, at_or_before(mine[order], rows[by][order], theirs, until), -1)
 
 
-def following(rows: Table, wanted: Table, *names: str, by: str, since: Array) -> Ints:
+def first_since(rows: Table, wanted: Table, *names: str, by: str, since: Array) -> Ints:
     """Returns for each wanted row the first one of `rows` that is equal in the named columns and whose column `by` is
     no less than `since`; -1 where there is none."""
     mine, theirs = _numbered(rows, wanted, names)

@@ -9,7 +9,7 @@ import numpy as np
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.clients import incarnation_of
-from kafka_trial.model.fencing import fetched_since_given
+from kafka_trial.model.fencing import fetched_since_reassigned
 from kafka_trial.model.handlers import finished_handlers, joined_with
 from kafka_trial.model.kernels import (
     NEVER,
@@ -21,7 +21,7 @@ from kafka_trial.model.kernels import (
     exactly,
     picked,
 )
-from kafka_trial.model.late_callbacks import told_late
+from kafka_trial.model.late_callbacks import before_late_revoked_line
 from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.ownership_log import logged_assignments, others_hold
 from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
@@ -84,7 +84,7 @@ def _before_a_late_line(batch: Batch) -> Table:
     """Returns the work that came after a callback of which the member told only later."""
     own = member_lines(batch)
     work = own.take(~own["revoked"] & _works(own))
-    work = work.take(told_late(batch, work))
+    work = work.take(before_late_revoked_line(batch, work))
     return work.only("slice", "offset", "source", "seq").having(
         what=_what(work),
         callback_source=np.full(len(work), -1),
@@ -136,7 +136,7 @@ def _has_it_again(batch: Batch, late: Table) -> Bools:
     still has it: the line of its `assigned` callback is still to be read."""
     since_ns = picked(member_lines(batch)["time_ns"], _callback_before(batch, late), NEVER)
     member = picked(batch.incarnations["member"], incarnation_of(batch, late["source"]), -1)
-    again = fetched_since_given(batch, late.having(member=member), since_ns)
+    again = fetched_since_reassigned(batch, late.having(member=member), since_ns)
     now, before = (
         others_hold(batch, late["slice"], member, at_ns) for at_ns in (late["time_ns"], late["time_ns"] - TOLERANCE_NS)
     )

@@ -85,7 +85,7 @@ def collect(
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
         untried=tuple(_untried(judgement)),
         keyless=coverage.records > 0 and not any(part.keyed for part in coverage.partitions),
-        keys_once=coverage.records > 0 and not any(part.key_shared for part in coverage.partitions),
+        keys_unique=coverage.records > 0 and not any(part.repeated_keys for part in coverage.partitions),
     )
 
 

@@ -254,7 +254,7 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
     if collected.keyless and claim.order in ("key", ACROSS_PARTITIONS):
         by_reason.setdefault("no record has a key", []).append("reordered-key")
-    elif collected.keys_once and claim.order == "key":
+    elif collected.keys_unique and claim.order == "key":
         by_reason.setdefault("no two records of a partition have the same key", []).append("reordered-key")
     known = {found.anomaly for found in collected.found}
     never = [name for name in needed(claim) if name not in known]

@@ -84,7 +84,7 @@ class VerdictInput:
     are worth knowing, and decide nothing; nor does `printed`, what members printed that is no event, or an error.
     `lasting`: those of `ground` that another try would meet again. `withheld`: what the machine kept from the members,
     in words. `of_trial`: it can be tried again, it is no audit. `untried`: what a pass did not try, as sentences.
-    `keyless`: there were records, and none of them has a key; `keys_once`: no two of a partition have the same one.
+    `keyless`: there were records, and none of them has a key; `keys_unique`: no two of a partition have the same one.
     """
 
     found: tuple[AnomalyResult, ...]
@@ -101,7 +101,7 @@ class VerdictInput:
     printed: tuple[PrintedLines, ...] = ()
     untried: tuple[str, ...] = ()
     keyless: bool = False
-    keys_once: bool = False
+    keys_unique: bool = False
 
 
 @dataclass(frozen=True)
