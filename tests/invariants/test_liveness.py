@@ -13,11 +13,14 @@ from histories import (
     at_once,
     committed,
     delivered,
+    exited,
+    fault,
     fetched,
     finding,
     handled,
     judged,
     judgement,
+    lost,
     not_judged,
     on,
     phase,
@@ -42,6 +45,7 @@ W_OF_ALL = (
     "W = 10.0 s (a session expiry of 3 s, the longest time between two movements: 0.0 s, the commit interval: 1.0 s; "
     "at least 10 s)"
 )
+GIVES_UP = with_settings(delivery="at-most-once", progress="sink")
 LIVENESS = ("false-lag", "stuck-partition", "late-convergence")
 DONE = [assigned("m0"), handled("m0", 0, 1)]
 
@@ -570,3 +574,29 @@ def test_the_bound_holds_the_metadata_age_where_partitions_were_added() -> None:
     settings = with_settings(metadata_age_s=1.0)
     bounds = [judged("late-convergence", told, settings=settings)[0]["bound_s"] for told in (lines, [added, *lines])]
     assert bounds == [11.01, 12.01]
+
+
+def test_who_stores_its_position_before_the_work_leaves_what_another_had_begun() -> None:
+    """At most once, with progress in a table of its own: m0 is killed with record 1, and m1 goes on behind it."""
+    begun = [assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0), delivered("m0", 1)]
+    killed = [fault("kill", "m0"), exited("m0", signal=9), after(4), assigned("m1")]
+    goes_on = [*begun, *killed, fetched("m1", 2, size_bytes=9), *handled("m1", 2), fetched("m1", 3)]
+    drained = [phase("drain"), after(15)]
+    assert judged("stuck-partition", [*goes_on, *drained], settings=GIVES_UP, records=3) == []
+    others = with_settings(progress="sink")
+    found = judged("stuck-partition", [*goes_on, *drained], settings=others, records=3)
+    assert [one["offset"] for one in found] == [1]
+    stops = [*begun, *killed, fetched("m1", 1, size_bytes=9), fetched("m1", 3)]
+    found = judged("stuck-partition", [*stops, *drained], settings=GIVES_UP, records=3)
+    assert [one["offset"] for one in found] == [1]
+
+
+def test_what_a_member_gives_up_begins_anew_when_it_has_given_the_partition_back() -> None:
+    """It had the partition before, and began lower; a fetch that was refused shows no beginning."""
+    held = [assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0), delivered("m0", 1), lost("m0")]
+    again = [after(4), assigned("m0"), fetched("m0", 2), phase("drain"), after(15)]
+    assert judged("stuck-partition", [*held, *again], settings=GIVES_UP) == []
+    kept = [one for one in (*held, *again) if one.kind not in ("lost", "assigned")]
+    assert len(judged("stuck-partition", [assigned("m0"), *kept], settings=GIVES_UP)) == 1
+    refused = [after(4), assigned("m0"), fetched("m0", 2, error=1), fetched("m0", 1), phase("drain"), after(15)]
+    assert len(judged("stuck-partition", [*held, *refused], settings=GIVES_UP)) == 1

@@ -24,9 +24,10 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.movements import fetched_ns, in_hand_since_ns, last_ns, longest_gap_ns, movements, progress
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.rebalances import ended_by_rebalances
+from kafka_trial.model.request_logs import fetches
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.stuck_classes import last_fetches, stuck_class
-from kafka_trial.model.table import Table, table
+from kafka_trial.model.table import Table, first_since, last_until, table
 from kafka_trial.model.trial_context import TrialContext
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ SUMMARY = (
 def summaries(batch: Batch) -> Table:
     """Returns one row a slice (numbered as in the trial context), in the light of the snapshot.
 
-    records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
-    or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), stuck_class (a
-    place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last fetch; NONE: there is none), backlog (at
-    the beginning of the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the
+    records, end, committed (NONE: none), open (records at or above the committed offset not handled, nor given up, see
+    `_given_up`), lag (records at or above it), all_handled_ns, converged_ns (since when all was handled and committed;
+    NEVER: not), stuck_class (a place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last fetch;
+    NONE: there is none), backlog (at the beginning of the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the
     backward commit that stands, -1: none), fresh (records that were appended since a member last got the partition),
     revocations and revocations_met (ownership epochs that a rebalance ended, and those that may have had a record in
     hand then, see `rebalances.py`),
@@ -88,7 +89,7 @@ def summaries(batch: Batch) -> Table:
     at_ns = snapshot_ns(batch.trial_context)
     committed = _progress(batch, at_ns)
     records = batch.records
-    rest = records["offset"] >= committed[records["slice"]]
+    rest = records["offset"] >= np.maximum(committed, _given_up(batch, at_ns))[records["slice"]]
     undone = rest & (first_handled_of_records(batch).time_ns > at_ns)
     done_ns = per_group(
         records["slice"][rest], first_handled_of_records(batch).time_ns[rest], batch.size, how="max", start=NONE
@@ -139,6 +140,29 @@ def _progress(batch: Batch, at_ns: int) -> Ints:
     if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
     return commits_log.standing(batch, at_ns)
+
+
+def _given_up(batch: Batch, at_ns: int) -> Ints:
+    """Returns below which offset the records of each slice are given up at that time; NONE where none are.
+
+    Under at-most-once "messages may be lost but are never redelivered" (Kafka, Message Delivery Semantics). Where
+    progress is not in Kafka, nobody sees up to where a member stored its position before the work. But whoever has the
+    partition now asks for none that lie below where it began to fetch: in this process, since it last gave it back.
+    """
+    settings, given_up = batch.trial_context.settings, np.full(batch.size, NONE, np.int64)
+    if settings.in_offsets_log or settings.delivery != "at-most-once":
+        return given_up
+    asks = fetches(batch)
+    asks = asks.take((asks["error_code"] == 0) & (asks["begun_ns"] <= at_ns)).sorted_by("slice", "begun_ns")
+    newest = np.full(batch.size, -1, np.int64)
+    newest[asks["slice"]] = np.arange(len(asks))  # sorted: the last one is written last
+    held = ownership_epochs(batch)
+    wanted = asks.take(newest[newest >= 0])
+    back = last_until(held, wanted, "slice", "incarnation", by="close_ns", until=wanted["begun_ns"])
+    since_ns = picked(held["close_ns"], back, NONE)
+    began = first_since(asks, wanted, "slice", "incarnation", by="begun_ns", since=since_ns)
+    given_up[wanted["slice"]] = asks["fetch_position"][began]
+    return given_up
 
 
 def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:
