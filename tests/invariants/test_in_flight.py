@@ -109,16 +109,26 @@ def test_a_record_whose_attempt_failed_is_in_hand_for_however_long(attempts: Lin
     assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [waits]
 
 
-@pytest.mark.parametrize("attempt", [[delivered("m0", 1)], FAILED], ids=["begun", "failed"])
+AT_ONCE = [delivered("m0", 2), delivered("m0", 3), processed("m0", 2), processed("m0", 3)]
+
+
 @pytest.mark.parametrize(
-    ("rest", "excuse"),
-    [([after(1)], True), ([after(6)], False), ([revoked("m0")], False)],
-    ids=["soon", "late", "back"],
+    ("attempt", "others", "rest", "excuse"),
+    [
+        ([delivered("m0", 1)], AT_ONCE, [after(60)], True),
+        (FAILED, AT_ONCE, [after(1)], True),
+        (FAILED, AT_ONCE, [after(6)], False),
+        ([delivered("m0", 1)], AT_ONCE, [revoked("m0"), assigned("m0")], False),
+        ([delivered("m0", 1)], handled("m0", 2, 3), [after(1)], False),
+        (FAILED, handled("m0", 2, 3), [after(1)], False),
+    ],
+    ids=["begun", "failed", "failed long ago", "given back", "left by the only worker", "failed with the only worker"],
 )
-def test_a_record_in_a_pool_is_in_hand_while_others_go_on(attempt: Lines, rest: Lines, *, excuse: bool) -> None:
-    """Each is committed as it begins; that one crashed over its own."""
-    others = [line for offset in (2, 3) for line in (committed(offset + 1, by="m0"), *handled("m0", offset))]
-    lines = [*BEGUN, TWO, *attempt, *others, *rest, CRASHED]
+def test_a_record_in_a_pool_is_in_hand_while_others_go_on(
+    attempt: Lines, others: Lines, rest: Lines, *, excuse: bool
+) -> None:
+    """Each is committed as it begins; that one crashed over its own. Its lines show that it handles several at once."""
+    lines = [*BEGUN, TWO, *attempt, committed(4, by="m0"), *others, *rest, CRASHED]
     found = finding("skipped", lines, records=4, partitions=2, settings=SETTINGS)
     assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0] == [excuse]
 
@@ -128,6 +138,24 @@ def test_a_position_that_is_committed_again_and_again_counts_once(in_hand: Lines
     """By a timer, while a record is in hand; that it does so is no sign of work."""
     again = [line for _ in range(12) for line in (after(1), TWO)]
     assert excused([TWO, *in_hand, *again, CRASHED]) == [excuse]
+
+
+def test_a_position_that_is_committed_again_by_the_next_owner_counts_anew() -> None:
+    """What it had in hand it had given back meanwhile, or left out."""
+    again = [revoked("m0"), after(1), assigned("m0"), after(1), TWO, delivered("m0", 2)]
+    assert excused([TWO, *again, CRASHED]) == [False]
+
+
+@pytest.mark.parametrize(
+    ("heard", "excuse"), [([], True), ([commit("m0", 2), TWO, commit("m0", 2, "ok")], False)], ids=["never", "at last"]
+)
+def test_who_heard_of_its_position_at_last_had_time_for_it(heard: Lines, *, excuse: bool) -> None:
+    """The answer to the first commit was held. What it commits a minute later is its next try only where it never heard
+    that the position stood."""
+    held = [fault("answers-held", "m0"), commit("m0", 2), TWO, commit("m0", 2, "fail"), healed()]
+    later = [after(60), commit("m0", 3), committed(3, by="m0"), commit("m0", 3, "ok"), CRASHED]
+    found = finding("skipped", [*BEGUN, *held, *heard, *later], records=3, partitions=2, settings=SETTINGS)
+    assert [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0][:1] == [excuse]
 
 
 def test_what_lies_behind_a_failed_attempt_waits_too() -> None:

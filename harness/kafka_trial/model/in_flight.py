@@ -14,6 +14,7 @@ import numpy as np
 from kafka_trial.model import indeterminate_commits
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handler_retries import handler_starts
+from kafka_trial.model.handlers import finished_handlers
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -23,16 +24,17 @@ from kafka_trial.model.kernels import (
     exactly,
     first_of,
     joined,
+    max_before,
     next_in,
     ordered,
     per_group,
     picked,
 )
-from kafka_trial.model.ownership_epochs import SAID, member_lines
+from kafka_trial.model.ownership_epochs import BY_EXIT, SAID, STILL_OPEN, member_lines, ownership_epochs
 from kafka_trial.model.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.start_positions import answers_with_starts
-from kafka_trial.model.table import FILE, Table, last_until
+from kafka_trial.model.table import FILE, Table, is_among, last_until
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
     unknown = indeterminate_commits.unknown_to_member(batch)
-    log, (last, since_ns) = commits_in_effect(batch), _last_position_before_crash(batch, unknown)
+    log, (last, since_ns) = (
+        commits_in_effect(batch),
+        _last_position_before_crash(batch, unknown & ~indeterminate_commits.heard_of(batch)),
+    )
     crashed: Bools = picked(last & _may_be_at_work(batch, since_ns), commits, 0) == 1
     incarnation = picked(log["incarnation"], commits, -1)
     crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(batch, lost, incarnation)
@@ -61,19 +66,24 @@ def _last_position_before_crash(batch: Batch, unknown: Bools) -> tuple[Bools, In
     """Returns for each commit whether its position is the last one that its incarnation committed on the partition
     before it crashed; and when the member first knew that this position was committed (NONE where it is not the last).
 
-    Clients repeat a commit while a record is in hand. A commit of which the member saw no answer counts with its retry.
+    Clients repeat a commit while a record is in hand, but not one of before they last got the partition. Of a position
+    of which the member saw no answer, the one that it committed next counts too: it may have tried again by that.
     """
     log = commits_in_effect(batch)
     order = ordered(log["slice"], log["incarnation"])
     group = joined(log["slice"], log["incarnation"])[order]
-    heads = first_of(group, log["committed_offset"][order])
+    got = last_until(
+        ownership_epochs(batch), log, "slice", "incarnation", by="open_ns", until=log["effect_ns"] + TOLERANCE_NS
+    )
+    heads = first_of(group, got[order], log["committed_offset"][order])
     run = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(log))))  # of commits of the same position
     following = next_in(group[heads])
     is_last, before_last = following < 0, picked((following < 0).astype(np.int64), following, 0) == 1
     places = np.where(unknown[order], NEVER, np.arange(len(log)))
-    known = per_group(run, places, len(heads), how="min", start=NEVER)
-    known = np.where(known == NEVER, np.append(heads[1:], len(log)) - 1, known)
-    counts_with = np.where(is_last[run], run, np.where(unknown[order] & before_last[run], following[run], -1))
+    first_known = per_group(run, places, len(heads), how="min", start=NEVER)
+    never_known = first_known == NEVER
+    known = np.where(never_known, np.append(heads[1:], len(log)) - 1, first_known)
+    counts_with = np.where(is_last[run], run, np.where((never_known & before_last)[run], following[run], -1))
     last, known_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
     last[order] = counts_with >= 0
     known_ns[order] = picked(log["effect_ns"][order], picked(known, counts_with, -1), NONE)
@@ -107,19 +117,29 @@ def _to_be_tried_again(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
 
 
 def _unfinished_at_crash(batch: Batch, lost: Table, incarnation: Ints) -> Bools:
-    """Returns whether the incarnation's last line on the record itself is a begin or a failed attempt, soon before it
-    crashed, and the partition was not revoked since. Other records may have been handled beside it meanwhile."""
+    """Returns whether the incarnation still had the record itself in hand when it crashed, though it went on with
+    others: by its lines it works on several of the partition at once, and had begun this one and never ended it, or
+    failed with it soon before. Not where it had lost the partition since."""
     own, source = member_lines(batch), picked(batch.incarnations["source"], incarnation, -1)
-    wanted, ever = lost.only("slice", "offset").having(source=source), np.full(len(lost), NEVER)
+    wanted = lost.only("slice", "offset").having(source=source)
     said = own.take((own["told_by"] == SAID) & np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)))
-    last = last_until(said, wanted, *FILE, "offset", by="seq", until=ever)
-    back = own.take(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
-    back_seq = picked(back["seq"], last_until(back, wanted, *FILE, by="seq", until=ever), NONE)
+    last = last_until(said, wanted, *FILE, "offset", by="seq", until=np.full(len(lost), NEVER))
+    closed_by = picked(ownership_epochs(batch)["closed_by"], picked(said["ownership_epoch"], last, -1), BY_EXIT)
     crashed = picked(batch.incarnations["crashed"], incarnation, 0) == 1
-    ended_ns = np.where(crashed, picked(batch.incarnations["exited_ns"], incarnation, NEVER), NEVER)
-    begun: Bools = np.isin(picked(said["kind"], last, 0), (Kind.DELIVERED, Kind.FAILED))
-    begun &= back_seq < picked(said["seq"], last, NONE)
-    return begun & (ended_ns <= picked(said["time_ns"], last, NONE) + _soon_ns(batch))
+    soon = picked(batch.incarnations["exited_ns"], incarnation, NEVER) - _soon_ns(batch)
+    kind = picked(said["kind"], last, 0)
+    waits = (kind == Kind.FAILED) & (picked(said["time_ns"], last, NONE) >= soon)
+    in_hand: Bools = crashed & ((kind == Kind.DELIVERED) | waits) & np.isin(closed_by, (BY_EXIT, STILL_OPEN))
+    return in_hand & is_among(wanted, _at_once(batch), *FILE)
+
+
+def _at_once(batch: Batch) -> Table:
+    """Returns the handlers that began while another one of the partition and file had not ended. A batch is no such
+    thing."""
+    ended = finished_handlers(batch)  # sorted by (slice, source, start_seq)
+    before = max_before(joined(ended["slice"], ended["source"]), ended["end_seq"])
+    beside = picked(ended["end_seq"], before, NONE) > ended["start_seq"]
+    return ended.take(beside & (batch.trial_context.settings.handler != "batch"))
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:

@@ -33,7 +33,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.request_logs import commit_requests
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table, stacked, table
+from kafka_trial.model.table import FILE, Table, last_until, stacked, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.zombies import REQUEST_TIMEOUT_S, SECOND_NS
 
@@ -102,6 +102,18 @@ def _received_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
     known = np.zeros(len(log), np.bool_)
     known[both["number"][asked]] = furthest[asked] <= -both["committed_offset"][asked]
     return known
+
+
+def heard_of(batch: Batch) -> Bools:
+    """Returns the commits of which a line of their own incarnation says that they were accepted; of several of the same
+    position, the last one before that line."""
+    log, heard = commits_in_effect(batch), np.zeros(len(commits_in_effect(batch)), np.bool_)
+    own = log.having(source=picked(batch.incarnations["source"], log["incarnation"], -1))
+    accepted = _accepted_by_lines(batch)
+    until_ns = accepted["time_ns"] + TOLERANCE_NS
+    rows = last_until(own, accepted, *FILE, "committed_offset", by="effect_ns", until=until_ns)
+    heard[rows[rows >= 0]] = True
+    return heard
 
 
 def _accepted_by_lines(batch: Batch) -> Table:

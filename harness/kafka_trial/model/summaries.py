@@ -76,10 +76,10 @@ def summaries(batch: Batch) -> Table:
     records, end, committed (NONE: none), open (records at or above the committed offset not handled, nor given up, see
     `_given_up`), lag (records at or above it), all_handled_ns, converged_ns (since when all was handled and committed;
     NEVER: not), stuck_class (a place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last fetch;
-    NONE: there is none), backlog (at the beginning of the drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the
-    backward commit that stands, -1: none), fresh (records that were appended since a member last got the partition),
-    revocations and revocations_met (ownership epochs that a rebalance ended, and those that may have had a record in
-    hand then, see `rebalances.py`),
+    NONE: there is none), backlog (at the beginning of the drain), longest_ns (handler, before the faults),
+    regression_seq and regression_source (of the backward commit that stands, -1: none), fresh (records that were
+    appended since a member last got the partition), revocations and revocations_met (ownership epochs that a rebalance
+    ended, and those that may have had a record in hand then, see `rebalances.py`),
     commit_took_before_ns and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and
     in the drain; NONE: there were too few).
 
