@@ -48,10 +48,8 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
     unknown = indeterminate_commits.unknown_to_member(batch)
-    log, (last, since_ns) = (
-        commits_in_effect(batch),
-        _last_position_before_crash(batch, unknown & ~indeterminate_commits.heard_of(batch)),
-    )
+    not_told = unknown & ~indeterminate_commits.accepted_by_own_line(batch)
+    log, (last, since_ns) = commits_in_effect(batch), _last_position_before_crash(batch, not_told)
     crashed: Bools = picked(last & _may_be_at_work(batch, since_ns), commits, 0) == 1
     incarnation = picked(log["incarnation"], commits, -1)
     crashed |= (picked(last, commits, 0) == 1) & _to_be_tried_again(batch, lost, incarnation)

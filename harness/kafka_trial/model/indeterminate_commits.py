@@ -104,7 +104,7 @@ def _received_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
     return known
 
 
-def heard_of(batch: Batch) -> Bools:
+def accepted_by_own_line(batch: Batch) -> Bools:
     """Returns the commits of which a line of their own incarnation says that they were accepted; of several of the same
     position, the last one before that line."""
     log, heard = commits_in_effect(batch), np.zeros(len(commits_in_effect(batch)), np.bool_)

@@ -1720,7 +1720,8 @@ def _in_flight(p: Partition, commit: Commit, offset: int) -> bool:
     record."""
     if _unknown_to_member(p, commit) and not _received_a_retry(p, commit):
         return True
-    return _crashed_soon(p, commit) and not _left_out(p, commit, offset) and _may_have_had(p, commit, offset)
+    crashed = _crashed_soon(p, commit) or _in_hand_of_a_pool(p, commit, offset)
+    return crashed and not _left_out(p, commit, offset) and _may_have_had(p, commit, offset)
 
 
 def _may_have_had(p: Partition, commit: Commit, offset: int) -> bool:
@@ -1733,15 +1734,69 @@ def _may_have_had(p: Partition, commit: Commit, offset: int) -> bool:
 
 
 def _crashed_soon(p: Partition, commit: Commit) -> bool:
-    """It was its incarnation's last here, or the one before, if the member had to try again; and then came the end."""
-    mine = [c for c in p.commits if c.value is not None and _file_of(p, c) == _file_of(p, commit)]
-    source, after = _file_of(p, commit), [c for c in mine if c.place > commit.place]
-    if source is None or len(after) > (1 if _unknown_to_member(p, commit) else 0):
-        return False
+    """Its position was its incarnation's last here, or the one before, if the member never knew of that and had to try
+    again; and then came the end."""
+    source = _file_of(p, commit)
     exits = [e for e in p.trial.of_kind("exited") if e.source == source]
+    if source is None or not _crashed(p, source):
+        return False
+    runs = _positions_of(p, source)
+    own = next(number for number, run in enumerate(runs) if commit in run)
+    if own == len(runs) - 2 and all(_unknown_to_member(p, c) and not _says_accepted(p, c) for c in runs[own]):
+        own += 1
+    known = [c for c in runs[own] if not _unknown_to_member(p, c) or _says_accepted(p, c)]
+    since_ns = (known[0] if known else runs[own][-1]).effect_ns
     soon_ns = float(p.trial.settings.get("poll_interval_s", 10)) * SECOND_NS + TOLERANCE_NS
-    last_ns = (after[-1] if after else commit).effect_ns
-    return _crashed(p, source) and exits[0].time_ns <= last_ns + soon_ns
+    return own == len(runs) - 1 and exits[0].time_ns <= since_ns + soon_ns
+
+
+def _positions_of(p: Partition, source: str) -> list[list[Commit]]:
+    """The commits of an incarnation, those of one position after the other together, unless it got the partition
+    anew between them."""
+    opened = [one.opened.time_ns for one in p.ownership_epochs if one.source == source]
+    runs: list[list[Commit]] = []
+    before: Any = None
+    for one in sorted(
+        (c for c in p.commits if c.value is not None and _file_of(p, c) == source), key=lambda c: c.place
+    ):
+        same = one.value, sum(at <= one.effect_ns + TOLERANCE_NS for at in opened)
+        if same != before:
+            runs.append([])
+        before = same
+        runs[-1].append(one)
+    return runs
+
+
+def _says_accepted(p: Partition, commit: Commit) -> bool:
+    """A line of its file says so of this position, and no later commit of it stands before that line."""
+    source = _file_of(p, commit)
+    same = [c for c in p.commits if c.value == commit.value and _file_of(p, c) == source]
+    for line in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.source == source]:
+        if any(entry["committed_offset"] == commit.value for entry in p.trial.entries(line, p.tp)):
+            before = [c for c in same if c.effect_ns <= line.time_ns + TOLERANCE_NS]
+            if before and max(before, key=lambda c: (c.effect_ns, c.place)) == commit:
+                return True
+    return False
+
+
+def _in_hand_of_a_pool(p: Partition, commit: Commit, offset: int) -> bool:
+    """Its file had begun with the record and not ended it, or failed with it soon before the crash, had the partition
+    still, and has handlers that overlap."""
+    source = _file_of(p, commit)
+    words = [w for w in (*p.deliveries, *p.completions, *p.failures) if w.event.source == source and w.offset == offset]
+    if source is None or not words or not _crashed(p, source):
+        return False
+    last = max(words, key=lambda w: w.event.seq)
+    exited_ns = next(e.time_ns for e in p.trial.of_kind("exited") if e.source == source)
+    soon_ns = float(p.trial.settings.get("poll_interval_s", 10)) * SECOND_NS + TOLERANCE_NS
+    waits = last in p.failures and exited_ns <= last.event.time_ns + soon_ns
+    epoch = last.ownership_epoch
+    kept = epoch is None or epoch.closed is None or epoch.closed.kind == "exited"
+    ended = [h for h in p.handlers if h.ended and h.begun.event.source == source]
+    spans = [(h.begun.event.seq, h.ended.event.seq) for h in ended if h.ended]
+    at_once = any(begun < other < end for begun, end in spans for other, _ in spans)
+    batches = p.trial.settings.get("handler") == "batch"
+    return (last.event.kind == "delivered" or waits) and kept and at_once and not batches
 
 
 def _file_of(p: Partition, commit: Commit) -> str | None:
