@@ -600,3 +600,11 @@ def test_what_a_member_gives_up_begins_anew_when_it_has_given_the_partition_back
     assert len(judged("stuck-partition", [assigned("m0"), *kept], settings=GIVES_UP)) == 1
     refused = [after(4), assigned("m0"), fetched("m0", 2, error=1), fetched("m0", 1), phase("drain"), after(15)]
     assert len(judged("stuck-partition", [*held, *refused], settings=GIVES_UP)) == 1
+
+
+def test_only_who_has_the_partition_gives_up_what_lies_below() -> None:
+    """m0 stands still before record 1; m1, which does not have the partition, looks at the end of the log."""
+    stuck = [assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0), fetched("m0", 1)]
+    looks = [fetched("m1", 3), fetched("m1", 3)]
+    found = judged("stuck-partition", [*stuck, *looks, phase("drain"), after(15)], settings=GIVES_UP, records=3)
+    assert [one["offset"] for one in found] == [1]

@@ -41,20 +41,20 @@ class StablePeriod:
 @index
 def ownerless_stretches(batch: Batch) -> OwnerlessStretches:
     """Returns where a partition had no owner while its group was at rest."""
-    stretches = list(_stable_periods(batch))
-    alone = [np.flatnonzero(_ownerless(batch, stretch)) for stretch in stretches]
-    which = np.repeat(np.arange(len(stretches)), np.array([len(found) for found in alone], np.int64))
+    periods = list(_stable_periods(batch))
+    alone = [np.flatnonzero(_ownerless(batch, period)) for period in periods]
+    which = np.repeat(np.arange(len(periods)), np.array([len(found) for found in alone], np.int64))
     names = ("since_ns", "until_ns", "log_offset", "members", "source", "seq")
-    of_each = {name: np.array([getattr(stretch, name) for stretch in stretches], np.int64)[which] for name in names}
+    of_each = {name: np.array([getattr(period, name) for period in periods], np.int64)[which] for name in names}
     delayed = machine_stalled(batch.trial_context, of_each["since_ns"], of_each["until_ns"])
     found = table(slice=np.concatenate([np.empty(0, np.int64), *alone]), **of_each)
     return OwnerlessStretches(found.having(why=undecided_because((Undecided.DELAYED, delayed))).columns)
 
 
-def _ownerless(batch: Batch, stretch: StablePeriod) -> Bools:
-    """Returns which partitions had no owner in a stretch, for longer than the bound since they existed."""
-    lasted_ns = stretch.until_ns - np.maximum(_existed_ns(batch), stretch.since_ns).astype(np.float64)
-    alone: Bools = ~_owned(batch, stretch) & (lasted_ns > _bound_ns(batch.trial_context))
+def _ownerless(batch: Batch, period: StablePeriod) -> Bools:
+    """Returns which partitions had no owner in a period, for longer than the bound since they existed."""
+    lasted_ns = period.until_ns - np.maximum(_existed_ns(batch), period.since_ns).astype(np.float64)
+    alone: Bools = ~_owned(batch, period) & (lasted_ns > _bound_ns(batch.trial_context))
     return alone
 
 
@@ -65,7 +65,7 @@ def _bound_ns(trial_context: TrialContext) -> int:
 
 
 def _stable_periods(batch: Batch) -> Iterator[StablePeriod]:
-    """Yields the stretches at rest that are longer than the bound: a handful, for groups are mostly at rest once."""
+    """Yields the periods at rest that are longer than the bound: a handful, for groups are mostly at rest once."""
     trial_context = batch.trial_context
     records, snapshot_ns = trial_context.memberships, trial_context.snapshot_ns
     if not records or snapshot_ns is None:
@@ -89,7 +89,7 @@ def _stable_periods(batch: Batch) -> Iterator[StablePeriod]:
 
 
 def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
-    """Returns the parts of a stretch in which no fault was in force; one that was never healed lasts for ever."""
+    """Returns the parts of a period in which no fault was in force; one that was never healed lasts for ever."""
     parts = [span]
     for window in trial_context.windows:
         end_ns = NEVER if window.healed_ns is None else window.healed_ns
@@ -98,17 +98,17 @@ def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
     return parts
 
 
-def _owned(batch: Batch, stretch: StablePeriod) -> Bools:
-    """Returns whether each slice belongs to a member by the group records before the stretch."""
+def _owned(batch: Batch, period: StablePeriod) -> Bools:
+    """Returns whether each slice belongs to a member by the group records before the period."""
     assignment_records = batch.of(Kind.ASSIGNMENT_RECORD)
     classic = assignment_records["protocol"] == Protocol.CLASSIC
     held = (
         ~classic
-        & (assignment_records["log_offset"] <= stretch.log_offset)
-        & (assignment_records["until_log_offset"] > stretch.log_offset)
+        & (assignment_records["log_offset"] <= period.log_offset)
+        & (assignment_records["until_log_offset"] > period.log_offset)
     )
-    if stretch.listing is not None:
-        held |= classic & (assignment_records["log_offset"] == stretch.listing)
+    if period.listing is not None:
+        held |= classic & (assignment_records["log_offset"] == period.listing)
     owned = np.zeros(batch.size, np.bool_)
     owned[assignment_records["slice"][held]] = True
     return owned

@@ -127,9 +127,9 @@ def timed_fetches(batch: Batch) -> Table:
 
 
 def fetches(batch: Batch) -> Table:
-    """Returns the fetches of members' processes: slice, incarnation, group (both as one), begun_ns, answered_ns,
-    fetch_position, error_code, got (bytes), next_position, next_ns (what the same process asked for next, and when;
-    NEVER: nothing).
+    """Returns the fetches of members' processes: slice, group (slice and incarnation as one), begun_ns, answered_ns,
+    fetch_position, got (bytes), next_position, next_ns (what the same process asked for next, and when; NEVER:
+    nothing).
 
     Sorted by (group, begun_ns).
     """
@@ -139,8 +139,7 @@ def fetches(batch: Batch) -> Table:
     asks = asks.having(incarnation=incarnation, group=asks["slice"] * (len(batch.incarnations) + 1) + incarnation)
     asks = asks.take(incarnation >= 0).sorted_by("group", "begun_ns", "source", "seq")
     following = next_in(asks["group"])
-    kept = ("slice", "incarnation", "group", "begun_ns", "answered_ns", "fetch_position", "error_code")
-    return asks.only(*kept).having(
+    return asks.only("slice", "group", "begun_ns", "answered_ns", "fetch_position").having(
         got=(asks["answered_bytes"] > 0) & (asks["error_code"] == 0),
         next_position=picked(asks["fetch_position"], following, NEVER),
         next_ns=picked(asks["begun_ns"], following, NEVER),

@@ -10,6 +10,7 @@ from kafka_trial.model import commits_log
 from kafka_trial.model.commits import commit_regressions
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handlers import finished_handlers, first_handled_of_records
+from kafka_trial.model.inferred_ownership_epochs import first_fetch_positions
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -24,10 +25,9 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.movements import fetched_ns, in_hand_since_ns, last_ns, longest_gap_ns, movements, progress
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.rebalances import ended_by_rebalances
-from kafka_trial.model.request_logs import fetches
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.stuck_classes import last_fetches, stuck_class
-from kafka_trial.model.table import Table, first_since, last_until, table
+from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import TrialContext
 
 if TYPE_CHECKING:
@@ -148,20 +148,16 @@ def _given_up(batch: Batch, at_ns: int) -> Ints:
     Under at-most-once "messages may be lost but are never redelivered" (Kafka, Message Delivery Semantics). Where
     progress is not in Kafka, nobody sees up to where a member stored its position before the work. But whoever has the
     partition now asks for none that lie below where it began to fetch: in this process, since it last gave it back.
+    Whoever only looks at the log, and does not have the partition, gives nothing up.
     """
     settings, given_up = batch.trial_context.settings, np.full(batch.size, NONE, np.int64)
     if settings.in_offsets_log or settings.delivery != "at-most-once":
         return given_up
-    asks = fetches(batch)
-    asks = asks.take((asks["error_code"] == 0) & (asks["begun_ns"] <= at_ns)).sorted_by("slice", "begun_ns")
-    newest = np.full(batch.size, -1, np.int64)
-    newest[asks["slice"]] = np.arange(len(asks))  # sorted: the last one is written last
     held = ownership_epochs(batch)
-    wanted = asks.take(newest[newest >= 0])
-    back = last_until(held, wanted, "slice", "incarnation", by="close_ns", until=wanted["begun_ns"])
-    since_ns = picked(held["close_ns"], back, NONE)
-    began = first_since(asks, wanted, "slice", "incarnation", by="begun_ns", since=since_ns)
-    given_up[wanted["slice"]] = asks["fetch_position"][began]
+    began = first_fetch_positions(batch, held.having(open_ns=picked(held["close_ns"], held["before"], NONE)))
+    own = held.having(began=began).take((held["open_ns"] <= at_ns) & (at_ns < held["close_ns"]))
+    own = own.sorted_by("slice", "open_ns")
+    given_up[own["slice"]] = own["began"]  # sorted: the last one is written last
     return given_up
 
 

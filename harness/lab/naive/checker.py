@@ -1019,20 +1019,21 @@ class Partition:
                 return True
         return False
 
-    def newest_reader_began_at(self, until_ns: float) -> int:
-        """From where the process that fetched last began to fetch, since it had last given the partition back; 0 where
-        nobody did."""
-        asks = []
-        for number, (request, entry, begun_ns, _) in enumerate(self._asks):
-            source = _incarnation(self, str(self.trial.lane_member(request)), begun_ns)
-            if source is not None and begun_ns <= until_ns and not entry.get("error"):
-                asks.append((begun_ns, number, source, int(entry["offset"])))
-        if not asks:
+    def newest_owner_began_at(self, until_ns: float) -> int:
+        """From where the process that has the partition then began to fetch, since it had last given it back; 0 where
+        nobody has it, or it did not."""
+        own = [one for one in self.ownership_epochs if one.open_at(until_ns)]
+        if not own:
             return 0
-        last_ns, _, newest, _ = max(asks)
-        ends = [one.closed.time_ns for one in self.ownership_epochs if one.source == newest and one.closed]
-        since_ns = max((at for at in ends if at <= last_ns), default=0.0)
-        return next(at for begun_ns, _, source, at in sorted(asks) if source == newest and begun_ns >= since_ns)
+        newest = max(own, key=lambda one: one.opened.time_ns)
+        before = [one.closed for one in self.ownership_epochs if one.source == newest.source and one is not newest]
+        since_ns = max((line.time_ns for line in before if line and line.time_ns <= newest.opened.time_ns), default=0.0)
+        asks = []
+        for number, (request, entry, begun_ns, ended_ns) in enumerate(self._asks):
+            source = _incarnation(self, str(self.trial.lane_member(request)), ended_ns)
+            if source == newest.source and since_ns <= begun_ns and not entry.get("error"):
+                asks.append((begun_ns, number, int(entry["offset"])))
+        return min(asks)[2] if asks else 0
 
     # --- the brokers' word -----------------------------------------------------------------------------------
 
@@ -2853,7 +2854,7 @@ def _undone(p: Partition) -> list[int]:
     """Records not handled at the snapshot, and not committed past either."""
     if not p.trial.progress_in_kafka:
         gives_up = p.trial.settings.get("delivery") == "at-most-once"
-        began = p.newest_reader_began_at(p.trial.snapshot_ns or 0) if gives_up else 0
+        began = p.newest_owner_began_at(p.trial.snapshot_ns or 0) if gives_up else 0
         return [o for o in _unhandled_at_snapshot(p) if o >= began]
     return [o for o in _unhandled_at_snapshot(p) if o >= _position_at_snapshot(p)]
 
