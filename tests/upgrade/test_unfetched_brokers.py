@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.upgrade.unfetched_brokers import unfetched_brokers, unfetched_in_words
+from kafka_trial.upgrade.unfetched_brokers import served_by_followers, unfetched_brokers, unfetched_in_words
 
 S = 1_000_000_000
 WALL_S = 1_800_000_000  # at second 1 of the monotonic clock
@@ -42,8 +42,8 @@ def replaced(at_s: float, old: int, new: int) -> Told:
     return "evidence", at_s, {"fault_no": 0, "fault": "broker-replace", "bit": True, "details": {"brokers": turns}}
 
 
-def got(at_s: float, *, size_bytes: int = 100, lane: int = 7, api: str = "FETCH") -> Told:
-    entries = [{"topic": "orders", "partition": 0, "offset": 5, "size_bytes": size_bytes, "error": 0}]
+def got(at_s: float, *, size_bytes: int = 100, lane: int = 7, api: str = "FETCH", partition: int = 0) -> Told:
+    entries = [{"topic": "orders", "partition": partition, "offset": 5, "size_bytes": size_bytes, "error": 0}]
     return "request", at_s, {"api": api, "lane": lane, "entries": entries}
 
 
@@ -93,3 +93,32 @@ def test_it_is_said_which_and_of_which_version(tmp_path: Path) -> None:
     said = "no member was seen to get a record from b0 (4.3.1 now): the stage does not show that it can"
     assert unfetched_in_words(place, begins_ns=30 * S) == said
     assert unfetched_in_words(place, begins_ns=41 * S) == ""
+
+
+@pytest.mark.parametrize(
+    ("b1", "by_followers"),
+    [
+        ((got(45),), True),
+        ((got(39),), False),  # it led then
+        ((read_late(got(45), answered_s=39),), False),
+        ((got(45, partition=1),), False),  # which it leads itself
+        ((got(45, size_bytes=0),), False),
+        ((got(45, lane=8),), False),
+        ((), False),  # nobody gives it anything
+    ],
+)
+def test_who_gets_records_from_a_follower_is_told_from_who_gets_none(
+    tmp_path: Path, b1: tuple[Told, ...], by_followers: bool
+) -> None:
+    """b0 has led partition 0 again since second 40, and b1 goes on to answer for it."""
+    place = history(tmp_path, rolled(35, 0), b1=b1)
+    assert served_by_followers(place, {0: 0, 1: 1}, ["b0"], since_ns=40 * S) is by_followers
+
+
+def test_a_line_that_is_being_written_tells_nothing_yet(tmp_path: Path) -> None:
+    """The trial goes on while it is looked at."""
+    place = history(tmp_path, rolled(40, 0), b0=(got(45),))
+    for name in ("requests-b0", "nemesis"):
+        with (place.history / f"{name}.jsonl").open("ab") as file:
+            file.write(b'{"kind":"evidence","api":"FETCH","time')
+    assert unfetched_brokers(place, begins_ns=30 * S) == []

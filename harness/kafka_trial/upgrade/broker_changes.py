@@ -60,4 +60,4 @@ def _turns(event: Event) -> Iterator[Mapping[str, Any]]:
 
 
 def _lines(file: Path) -> list[bytes]:
-    return file.read_bytes().splitlines() if file.exists() else []
+    return file.read_bytes().split(b"\n")[:-1] if file.exists() else []  # one still being written is none

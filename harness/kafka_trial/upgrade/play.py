@@ -8,6 +8,7 @@ is sent, for judges, brokers and members share one processor; our own writers go
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
 from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEnvironment
@@ -35,12 +37,14 @@ from kafka_trial.upgrade.reload import CompactedGroups
 from kafka_trial.upgrade.replaced import stranded_members
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
-from kafka_trial.upgrade.stages import Stage
+from kafka_trial.upgrade.stages import RECONNECTED, Stage
 from kafka_trial.upgrade.successors import own_steps
+from kafka_trial.upgrade.unfetched_brokers import served_by_followers, unfetched_brokers
 from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
 PHASE_WITHIN_S = 600.0
 LED_WITHIN_S = 60.0
+FETCHED_WITHIN_S = 5.0  # from when a broker leads again: clients that learn of it by a refused fetch take a second
 TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole trials, of their stages, of our writers
 
 
@@ -132,8 +136,11 @@ class UpgradePlay:
             self._writers.use_brokers(self._cluster.observer_bootstrap)
         if stage.shared:
             self._restore_leaders(first)
+        led_ns = time.monotonic_ns()
         if stage.steps:
-            self._each(lambda name, one: self._play_own_faults(name, one, stage))
+            self._each(lambda name, one: self._play_own(name, one, stage.steps))
+        if stage.shared:
+            self._each(lambda name, one: self._read_from_leaders(name, one, led_ns))
         self._each(self._finish)
         stranded = {name: stranded_members(one.context) for name, one in self._environments.items()}
         ends = {name: stage_end(stage.name, one.folder) for name, one in self._environments.items()}
@@ -198,9 +205,28 @@ class UpgradePlay:
         if not all(one.resolved for one in outcome):
             raise UnjudgeableError(f"{step.fault} {dict(step.options)} had no effect")
 
-    def _play_own_faults(self, name: str, environment: TrialEnvironment, stage: Stage) -> None:
-        steps = own_steps(stage.steps, environment.trial_spec)
-        if not steps:
+    def _read_from_leaders(self, name: str, environment: TrialEnvironment, led_ns: int) -> None:
+        """Has a group's members connect anew if they still get from a follower, after a while, what a broker of the
+        stage leads since `led_ns`: a client that asks without a leader epoch may go on so for minutes, and the stage
+        would show nothing of that broker. Who gets nothing is left as it is."""
+        unfetched: list[str] = []
+
+        def fetched() -> bool:
+            unfetched[:] = unfetched_brokers(environment.folder, begins_ns=self._ended_ns)
+            return not unfetched
+
+        try:
+            wait_until(
+                fetched, within_s=FETCHED_WITHIN_S, what=f"{name} to read from every broker of a stage", every_s=0.2
+            )
+        except WaitTimeout:
+            leaders = {one.partition: one.broker for one in environment.context.topic_snapshot().leaders}
+            if served_by_followers(environment.folder, leaders, unfetched, since_ns=led_ns):
+                self._play_own(name, environment, (RECONNECTED,))
+
+    def _play_own(self, name: str, environment: TrialEnvironment, steps: Sequence[Step]) -> None:
+        """Plays what a group's trial makes of steps: faults of its own members and of their network."""
+        if not (steps := own_steps(steps, environment.trial_spec)):
             return
         plan = self._plan(name, steps)
         played, _ = self._run(environment.context, environment, plan)

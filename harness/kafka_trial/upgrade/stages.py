@@ -96,4 +96,5 @@ def named(nodes: Sequence[int]) -> str:
 
 KILLED = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0)
 KILLED_LATER = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0, after=STABLE)
+RECONNECTED = Step("close", "all", for_s=1.0)
 STALLED = Step("stall", ROLES[0], at_s=BETWEEN_S, for_s=OUTAGE_S, after=STABLE)

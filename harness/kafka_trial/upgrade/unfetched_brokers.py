@@ -6,8 +6,9 @@ nothing. Without this check a consumer that cannot read from the new version wou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from kafka_trial.model.wall_clock import monotonic
 from kafka_trial.upgrade.availability_events import clocks_of
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 
+NOBODY: Final = -1  # leads a partition without a leader
+
 
 def unfetched_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
     """Returns the brokers that were changed after `begins_ns` (monotonic clock) and not removed, and from which no
@@ -30,6 +33,27 @@ def unfetched_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
         ValueError: a line of the history is no event.
     """
     return _unfetched(folder, broker_changes(folder.history), begins_ns=begins_ns)
+
+
+def served_by_followers(
+    folder: RunFolder, leaders: Mapping[int, int], brokers: Collection[str], *, since_ns: int
+) -> bool:
+    """Tells whether members got records from another broker of a partition that one of `brokers` leads, since an
+    instant (monotonic clock); `leaders`: the leader of each partition.
+
+    A follower in sync answers consumers too (KIP-392; Fetch from version 11 on). A client whose requests name no leader
+    epoch, as aiokafka's, learns of a new leader only when its metadata are old (metadata.max.age.ms: five minutes).
+
+    Raises:
+        ValueError: a line of the history is no event.
+    """
+    lanes, clocks = _lanes_of_members(folder.history), clocks_of(folder)
+    return any(
+        node_name(leaders.get(entry["partition"], NOBODY)) in brokers
+        for file in folder.history.glob(f"{SOURCE}*.jsonl")
+        if file.stem.removeprefix(SOURCE) not in brokers
+        for entry in _given_since(file, lanes, clocks, since_ns=since_ns)
+    )
 
 
 def unfetched_in_words(folder: RunFolder, *, begins_ns: float) -> str:
@@ -63,12 +87,16 @@ def _lanes_of_members(history: Path) -> set[object]:
 
 def _gave_records(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> bool:
     """Tells whether a broker answered one of the lanes a fetch with bytes, by the witness of its request log."""
-    return any(
-        event.details.get("lane") in lanes
-        and any(entry["size_bytes"] > 0 for entry in event.details.get("entries") or ())
-        and _answered_ns(event, clocks) > since_ns
-        for event in _events(file, b'"api":"FETCH"')
-    )
+    return any(_given_since(file, lanes, clocks, since_ns=since_ns))
+
+
+def _given_since(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> Iterator[Mapping[str, Any]]:
+    """Yields what a broker gave the lanes of each partition since an instant, the last answer first."""
+    for event in _events(file, b'"api":"FETCH"', newest_first=True):
+        if event.time_ns <= since_ns:  # when it was read, which is never before it was answered
+            return
+        if event.details.get("lane") in lanes and _answered_ns(event, clocks) > since_ns:
+            yield from (entry for entry in event.details.get("entries") or () if entry["size_bytes"] > 0)
 
 
 def _answered_ns(event: Event, clocks: TrialContext) -> int:
@@ -77,6 +105,8 @@ def _answered_ns(event: Event, clocks: TrialContext) -> int:
     return min(event.time_ns, int(monotonic(clocks, wall_ns, np.array([event.time_ns]))[0]))
 
 
-def _events(file: Path, mark: bytes) -> Iterator[Event]:
+def _events(file: Path, mark: bytes, *, newest_first: bool = False) -> Iterator[Event]:
+    """Yields the events of the lines with a mark; a last line that is still being written is none."""
     if file.exists():
-        yield from (from_line(raw) for raw in file.read_bytes().splitlines() if mark in raw)
+        lines = file.read_bytes().split(b"\n")[:-1]
+        yield from (from_line(raw) for raw in (reversed(lines) if newest_first else lines) if mark in raw)
