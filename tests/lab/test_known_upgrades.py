@@ -127,7 +127,7 @@ def test_what_is_unknown_is_played_once_more() -> None:
     assert not is_answered(row(record_of(refusals=("a rule that is new",))))
     assert not is_answered(row_without_record(TO_4, unknown.play, "no stage was played", digest=DIGEST, commit="abc"))
     assert answered.play not in {play for _, play in missing_known([answered], DIGEST)}
-    assert answered.play in {play for _, play in missing_known([answered], "m2-j1-f1")}
+    assert missing_known([answered], "m2-j1-f1")[-1][1] == answered.play  # those that no code has answered come first
     assert unknown.play in {play for _, play in missing_known([unknown], DIGEST)}
     assert unknown.play not in {play for _, play in missing_known([unknown, unknown], DIGEST)}
 

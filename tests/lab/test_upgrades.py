@@ -47,6 +47,8 @@ def test_what_is_answered_is_not_played_again() -> None:
     assert PLAY not in missing([unknown, unknown], DIGEST)
     assert PLAY in missing([GONE], "m2-j1")
     assert len(missing([GONE], DIGEST)) == len(list(plays())) - 1
+    assert missing([GONE], "m2-j1")[-1] == PLAY  # those that no code has answered come first
+    assert missing([unknown], "m2-j1")[0] == PLAY
 
 
 def test_a_row_says_what_was_no_go() -> None:

@@ -71,11 +71,13 @@ def known_digest() -> str:
 
 
 def missing_known(rows: Sequence[KnownRow], digest: str) -> list[tuple[KnownPath, Play]]:
-    """Returns the plays without an answer of this code: never played, or unknown and to be tried again."""
+    """Returns the plays without an answer of this code, as `campaign.missing` does: those without any answer first."""
     own = [row for row in rows if row.digest == digest]
     tried = Counter(row.play for row in own)
     answered = {row.play for row in own if is_answered(row)}
-    return [(path, play) for path, play in known_plays() if play not in answered and tried[play] < TRIES]
+    answered_before = {row.play for row in rows if is_answered(row)}
+    left = [(path, play) for path, play in known_plays() if play not in answered and tried[play] < TRIES]
+    return sorted(left, key=lambda one: one[1] in answered_before)
 
 
 def said_of(row: KnownRow) -> str:
