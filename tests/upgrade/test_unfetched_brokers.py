@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.upgrade.unfetched_brokers import served_by_followers, unfetched_brokers, unfetched_in_words
+from kafka_trial.upgrade.unfetched_brokers import followers_that_serve, unfetched_brokers, unfetched_in_words
 
 S = 1_000_000_000
 WALL_S = 1_800_000_000  # at second 1 of the monotonic clock
@@ -96,23 +96,23 @@ def test_it_is_said_which_and_of_which_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("b1", "by_followers"),
+    ("b1", "serving"),
     [
-        ((got(45),), True),
-        ((got(39),), False),  # it led then
-        ((read_late(got(45), answered_s=39),), False),
-        ((got(45, partition=1),), False),  # which it leads itself
-        ((got(45, size_bytes=0),), False),
-        ((got(45, lane=8),), False),
-        ((), False),  # nobody gives it anything
+        ((got(45),), [1]),
+        ((got(39),), []),  # it led then
+        ((read_late(got(45), answered_s=39),), []),
+        ((got(45, partition=1),), []),  # which it leads itself
+        ((got(45, size_bytes=0),), []),
+        ((got(45, lane=8),), []),
+        ((), []),  # nobody gives it anything
     ],
 )
 def test_who_gets_records_from_a_follower_is_told_from_who_gets_none(
-    tmp_path: Path, b1: tuple[Told, ...], by_followers: bool
+    tmp_path: Path, b1: tuple[Told, ...], serving: list[int]
 ) -> None:
     """b0 has led partition 0 again since second 40, and b1 goes on to answer for it."""
-    place = history(tmp_path, rolled(35, 0), b1=b1)
-    assert served_by_followers(place, {0: 0, 1: 1}, ["b0"], since_ns=40 * S) is by_followers
+    place = history(tmp_path, rolled(35, 0), b1=b1, b2=(got(45, partition=2),))
+    assert followers_that_serve(place, {0: 0, 1: 1, 2: 2}, ["b0"], since_ns=40 * S) == serving
 
 
 def test_a_line_that_is_being_written_tells_nothing_yet(tmp_path: Path) -> None:

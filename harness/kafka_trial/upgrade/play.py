@@ -37,9 +37,9 @@ from kafka_trial.upgrade.reload import CompactedGroups
 from kafka_trial.upgrade.replaced import stranded_members
 from kafka_trial.upgrade.request import SCENARIO, UpgradeRequest
 from kafka_trial.upgrade.stage_history import stage_end, write_stage
-from kafka_trial.upgrade.stages import RECONNECTED, Stage
+from kafka_trial.upgrade.stages import Stage, reconnect
 from kafka_trial.upgrade.successors import own_steps
-from kafka_trial.upgrade.unfetched_brokers import served_by_followers, unfetched_brokers
+from kafka_trial.upgrade.unfetched_brokers import followers_that_serve, unfetched_brokers
 from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
 PHASE_WITHIN_S = 600.0
@@ -206,9 +206,9 @@ class UpgradePlay:
             raise UnjudgeableError(f"{step.fault} {dict(step.options)} had no effect")
 
     def _read_from_leaders(self, name: str, environment: TrialEnvironment, led_ns: int) -> None:
-        """Has a group's members connect anew if they still get from a follower, after a while, what a broker of the
-        stage leads since `led_ns`: a client that asks without a leader epoch may go on so for minutes, and the stage
-        would show nothing of that broker. Who gets nothing is left as it is."""
+        """Closes the connections to followers from which members still get, after a while, what a broker of the stage
+        leads since `led_ns`: a client that asks without a leader epoch may go on so for minutes, and the stage would
+        show nothing of that broker. Members that get nothing are left as they are."""
         unfetched: list[str] = []
 
         def fetched() -> bool:
@@ -221,8 +221,9 @@ class UpgradePlay:
             )
         except WaitTimeout:
             leaders = {one.partition: one.broker for one in environment.context.topic_snapshot().leaders}
-            if served_by_followers(environment.folder, leaders, unfetched, since_ns=led_ns):
-                self._play_own(name, environment, (RECONNECTED,))
+            led_by = {broker: partition for partition, broker in leaders.items()}
+            serving = followers_that_serve(environment.folder, leaders, unfetched, since_ns=led_ns)
+            self._play_own(name, environment, [reconnect(led_by[follower]) for follower in serving])
 
     def _play_own(self, name: str, environment: TrialEnvironment, steps: Sequence[Step]) -> None:
         """Plays what a group's trial makes of steps: faults of its own members and of their network."""

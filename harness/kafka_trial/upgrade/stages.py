@@ -79,6 +79,11 @@ def _more_partitions(added: int) -> Step:
     return Step("partitions-added", "all", at_s=BETWEEN_S, for_s=LOADED_S, options={"added": added}, after=STABLE)
 
 
+def reconnect(partition: int) -> Step:
+    """Returns the end of every connection to the leader of a partition: clients ask other brokers who leads what."""
+    return Step("close", f"leader:{partition}", for_s=1.0)
+
+
 def roll(nodes: Sequence[int], version: str) -> Step:
     """Returns the restart of nodes as a version, one after the other."""
     return Step(ROLL, "all", for_s=0.0, options={"version": version, "brokers": named(nodes)})
@@ -96,5 +101,4 @@ def named(nodes: Sequence[int]) -> str:
 
 KILLED = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0)
 KILLED_LATER = Step("kill", ROLES[0], at_s=BETWEEN_S, for_s=2.0, after=STABLE)
-RECONNECTED = Step("close", "all", for_s=1.0)
 STALLED = Step("stall", ROLES[0], at_s=BETWEEN_S, for_s=OUTAGE_S, after=STABLE)

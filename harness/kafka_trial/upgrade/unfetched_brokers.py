@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from kafka_trial.model.wall_clock import monotonic
 from kafka_trial.upgrade.availability_events import clocks_of
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 
-NOBODY: Final = -1  # leads a partition without a leader
-
 
 def unfetched_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
     """Returns the brokers that were changed after `begins_ns` (monotonic clock) and not removed, and from which no
@@ -35,11 +33,11 @@ def unfetched_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
     return _unfetched(folder, broker_changes(folder.history), begins_ns=begins_ns)
 
 
-def served_by_followers(
+def followers_that_serve(
     folder: RunFolder, leaders: Mapping[int, int], brokers: Collection[str], *, since_ns: int
-) -> bool:
-    """Tells whether members got records from another broker of a partition that one of `brokers` leads, since an
-    instant (monotonic clock); `leaders`: the leader of each partition.
+) -> list[int]:
+    """Returns from which other brokers members got records, since an instant (monotonic clock), of a partition that one
+    of `brokers` leads; `leaders`: the leader of each partition.
 
     A follower in sync answers consumers too (KIP-392; Fetch from version 11 on). A client whose requests name no leader
     epoch, as aiokafka's, learns of a new leader only when its metadata are old (metadata.max.age.ms: five minutes).
@@ -48,12 +46,13 @@ def served_by_followers(
         ValueError: a line of the history is no event.
     """
     lanes, clocks = _lanes_of_members(folder.history), clocks_of(folder)
-    return any(
-        node_name(leaders.get(entry["partition"], NOBODY)) in brokers
-        for file in folder.history.glob(f"{SOURCE}*.jsonl")
-        if file.stem.removeprefix(SOURCE) not in brokers
-        for entry in _given_since(file, lanes, clocks, since_ns=since_ns)
-    )
+    led = {partition for partition, leader in leaders.items() if node_name(leader) in brokers}
+
+    def serves(broker: int) -> bool:
+        file = folder.history / f"{SOURCE}{node_name(broker)}.jsonl"
+        return any(entry["partition"] in led for entry in _given_since(file, lanes, clocks, since_ns=since_ns))
+
+    return [broker for broker in sorted(set(leaders.values())) if node_name(broker) not in brokers and serves(broker)]
 
 
 def unfetched_in_words(folder: RunFolder, *, begins_ns: float) -> str:
