@@ -147,7 +147,8 @@ def test_every_consumer_is_there() -> None:
     folder = registry.CHECKOUT / FOLDER
     named = {(registry.CHECKOUT / one.consumer) for one in KNOWN if one.consumer.startswith(FOLDER)}
     assert {one if one.is_dir() else one.parent for one in named} == {one for one in folder.iterdir() if one.is_dir()}
-    assert {one.parent.name for one in folder.glob("*/main.go")} == {"sarama-old-version"}
+    in_go = {"sarama-old-version", "assumes-transaction-version-2"}
+    assert {one.parent.name for one in folder.glob("*/main.go")} == in_go
     for one in KNOWN:
         file = parse_chain(one.consumer, registry.find_consumer).consumer
         assert read_consumer_toml(file)["name"] == one.subject

@@ -381,6 +381,12 @@ def judging_digest() -> str:
     return _digest(_part(JUDGES, JUDGING_FOLDERS))
 
 
+@cache
+def upgrading_digest() -> str:
+    """Returns a digest of all definitions by which an upgrade is played and its stages are told apart."""
+    return _digest(_part((), ("upgrade",)))
+
+
 def _digest(files: list[Path]) -> str:
     parts: set[str] = set()
     for file in files:

@@ -17,7 +17,7 @@ from kafka_trial.errors import FAIL, PASS, UnjudgeableError
 from kafka_trial.history.output_names import UPGRADE
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
-from lab.calibration.source_digests import judging_digest, making_digest
+from lab.calibration.source_digests import judging_digest, making_digest, upgrading_digest
 from lab.repository import git_revision, reports_folder
 from lab.upgrades.known import KnownRow, known_from_table
 from lab.upgrades.known_page import KNOWN_ROWS_NAME, known_lines
@@ -49,8 +49,8 @@ def play_all(*, minutes: float | None, only: Sequence[str] = ()) -> int:
 
 
 def digest() -> str:
-    """Returns the digest of the code that makes and judges histories."""
-    return f"{making_digest()}-{judging_digest()}"
+    """Returns the digest of the code that plays upgrades, and makes and judges histories."""
+    return f"{making_digest()}-{judging_digest()}-{upgrading_digest()}"
 
 
 def missing(rows: Sequence[Row], digest: str) -> list[Play]:

@@ -136,6 +136,16 @@ KNOWN: Final = (
         stage="clients-mixed",
     ),
     Difference(
+        name="transactions of version 2 before they are finalised",
+        source="KIP-890, franz-go 1.19.2",
+        path=CLIENTS,
+        consumer=f"{FOLDER}/assumes-transaction-version-2",
+        subject="assumes-transaction-version-2",
+        words=STANDS_STILL,
+        stage="mixed-1",
+        mended="finalised",
+    ),
+    Difference(
         name="commits of a member epoch that has passed are fenced before 4.3",
         source="KIP-1251",
         path=FENCED,
@@ -164,8 +174,6 @@ KNOWN: Final = (
     ),
 )
 CANNOT: Final = {
-    "transaction.version 1 and 2": "no consumer is made for it: librdkafka, with which the writers and transactional "
-    "references here work, does not speak version 2, and no stage lowers a level",
     "kafka-python 1.4": "what it sends depends on `api_version` too, which the kafka-python of the lock has as well: "
     "pins-api-version",
 }
@@ -176,7 +184,8 @@ class KnownRow:
     """What a play of known differences left: by difference "" where it was found, else what was said instead;
     `control`: what was said of the consumer that none concerns, "" if all was a go.
 
-    `digest` is of the code that makes and judges histories, and of the fixtures; `commit` the state of the checkout.
+    `digest` is of the code that plays upgrades, makes and judges histories, and of the fixtures; `commit` the state of
+    the checkout.
     """
 
     play: Play

@@ -56,7 +56,8 @@ class Row:
     """What a play left: the whole outcome, and each that was no go, as (stage, subject, outcome, accused, reason).
 
     `outcomes` counts them by subject and outcome; `stages_s`: seconds by stage; `restarts_s`: how long each node took
-    to be in sync again. `digest` is of the code that makes and judges histories, `commit` the state of the checkout.
+    to be in sync again. `digest` is of the code that plays upgrades, makes and judges histories; `commit`
+    the state of the checkout.
     """
 
     play: Play
