@@ -52,7 +52,7 @@ def of_sarama(stage: str, outcome: str, accused: str = "", reason: str = "") -> 
 
 SUBJECTS = [TO_4.control, *(one.subject for one in KNOWN if one.path == TO_4)]
 BEGUN = [("before", subject, "go", "", "") for subject in SUBJECTS]
-FOUND = record_of(*BEGUN, of_sarama("mixed-1", "no-go", "consumer", STUCK))
+FOUND = record_of(*BEGUN, of_sarama("mixed-1", "no-go", "consumer", STUCK), ("mixed-1", TO_4.control, "go", "", ""))
 
 
 def row(record: Mapping[str, Any]) -> KnownRow:
@@ -110,10 +110,20 @@ def test_a_refusal_is_found_by_its_issue() -> None:
 
 def test_the_control_must_be_a_go() -> None:
     """It is told where it is not, and the play is not counted as one without a fault."""
-    wrong = record_of(*_told(FOUND), ("rolled", "python-at-least-once", "no-go", "consumer", STUCK))
+    wrong = record_of(*BEGUN, ("mixed-1", TO_4.control, "no-go", "consumer", STUCK))
     assert row(FOUND).control == ""
-    assert row(wrong).control == f"rolled: no-go, accused: consumer; {STUCK}"
-    assert "and the control: rolled: no-go" in said_of(row(wrong))
+    assert row(wrong).control == f"mixed-1: no-go, accused: consumer; {STUCK}"
+    assert "and the control: mixed-1: no-go" in said_of(row(wrong))
+
+
+def test_what_comes_after_the_last_difference_is_not_played() -> None:
+    """The control must be a go up to there, and that stage must be among those that were judged."""
+    ended = record_of(*_told(FOUND), ("mixed-2", TO_4.control, "unknown", "", "not played"))
+    assert row(ended).control == ""
+    assert row(record_of(*BEGUN)).control == "mixed-1: unknown; not played"
+    for path in {one.path for one in KNOWN}:
+        found_in = {stage for one in KNOWN if one.path == path for stage in (one.stage, one.mended)}
+        assert path.until in found_in
 
 
 def test_what_is_unknown_is_played_once_more() -> None:

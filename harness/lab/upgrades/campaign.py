@@ -78,9 +78,11 @@ def play_one(play: Play) -> Row:
     return row
 
 
-def by_command(play: Play, out: Path, *, within_s: float | None = None) -> tuple[Mapping[str, Any], float]:
-    """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s` it is
-    ended, as by SIGTERM: its record says what was not played.
+def by_command(
+    play: Play, out: Path, *, within_s: float | None = None, until: str = ""
+) -> tuple[Mapping[str, Any], float]:
+    """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s`, or
+    when the stage `until` is judged, it is ended by SIGTERM: its record says what was not played.
 
     Raises:
         UnjudgeableError: it left no record; with its last words.
@@ -91,13 +93,18 @@ def by_command(play: Play, out: Path, *, within_s: float | None = None) -> tuple
     words += ["--side-by-side", str(len(play.consumers)), "--add-partitions", str(play.added)]
     began_s = time.monotonic()
     bounded = [] if within_s is None else ["timeout", "--foreground", str(within_s)]
-    command = [*bounded, sys.executable, "-m", "kafka_trial", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [*bounded, sys.executable, "-u", "-m", "kafka_trial", *words]
+    said: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        for line in running.stdout or ():
+            said.append(line)
+            if until and line.startswith(f"{until}, "):  # its outcomes
+                running.terminate()
     seconds = time.monotonic() - began_s
     try:
         return orjson.loads((out / UPGRADE).read_bytes()), seconds
     except OSError as error:
-        raise UnjudgeableError(f"{play} left no record, status {done.returncode}: {done.stderr[-500:]}") from error
+        raise UnjudgeableError(f"{play} left no record, status {running.returncode}: {''.join(said)[-500:]}") from error
 
 
 def write_page() -> int:

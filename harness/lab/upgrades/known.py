@@ -40,22 +40,24 @@ CONTROLS: Final = {  # subject → as the option has it
 
 @dataclass(frozen=True)
 class KnownPath:
-    """A path that is played for known differences; `control`: the subject of a consumer that must be a go throughout,
-    for none of them concerns it; "" where the path is refused; `added`: how many partitions each topic gets."""
+    """A path that is played for known differences, up to the stage `until`: all of them are found by then. `control`:
+    the subject of a consumer that must be a go in all of these stages, for none of them concerns it. Both are empty
+    where the path is refused. `added`: how many partitions each topic gets."""
 
     before: str
     after: str
+    until: str
     shape: str = "in-place"
     control: str = CONTROL
     added: int = 0
 
 
-TO_4: Final = KnownPath("3.9.2", "4.0.2")
-REPLACED: Final = KnownPath("3.9.2", "4.0.2", "replace")
-CLIENTS: Final = KnownPath("3.9.2", "4.0.2", control=STATIC)
-FENCED: Final = KnownPath("4.2.2", "4.3.1", control=TRANSACTIONAL)
-PARTITIONS_ADDED: Final = KnownPath("4.2.2", "4.3.1", control=BATCHES, added=4)
-REFUSED: Final = KnownPath("3.9.2", "4.0.1", control="")
+TO_4: Final = KnownPath("3.9.2", "4.0.2", "mixed-1")
+REPLACED: Final = KnownPath("3.9.2", "4.0.2", "replaced", "replace")
+CLIENTS: Final = KnownPath("3.9.2", "4.0.2", "clients-mixed", control=STATIC)
+FENCED: Final = KnownPath("4.2.2", "4.3.1", "finalised", control=TRANSACTIONAL)
+PARTITIONS_ADDED: Final = KnownPath("4.2.2", "4.3.1", "partitions-added", control=BATCHES, added=4)
+REFUSED: Final = KnownPath("3.9.2", "4.0.1", "", control="")
 
 
 @dataclass(frozen=True)
@@ -230,12 +232,16 @@ def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
 
 
 def said_of_control(path: KnownPath, record: Mapping[str, Any]) -> str:
-    """Returns what a record says of the consumer that no difference of a path concerns; "" if all is a go."""
+    """Returns what a record says, up to the path's last stage, of the consumer that no difference of it concerns; "" if
+    all is a go."""
     if not path.control:
         return ""
     if nothing := _no_outcome(path.control, record):
         return nothing
-    said = next(_not_go(path.control, record), None)
+    own = [one for one in record["outcomes"] if one["subject"] == path.control]
+    if path.until not in (stages := [one["stage"] for one in own]):
+        return f"{path.until}: {NOT_KNOWN}; not played"
+    said = next((one for one in own[: stages.index(path.until) + 1] if one["outcome"] != GO), None)
     return "" if said is None else _in_words(said)
 
 

@@ -44,7 +44,7 @@ def play_known(*, minutes: float | None) -> int:
             break
         out = KNOWN_RUNS / f"{play.folder}-{path.control or 'refused'}"
         try:
-            record, seconds = by_command(play, out, within_s=PLAY_WITHIN_S)
+            record, seconds = by_command(play, out, within_s=PLAY_WITHIN_S, until=path.until)
         except UnjudgeableError as error:
             append_row(file, row_without_record(path, play, str(error), digest=known_digest(), commit=git_revision()))
             raise

@@ -12,7 +12,8 @@ HEAD: Final = """## Known differences, found without being told
 
 Each is met by a consumer in fixtures/upgrades, or by one whose clients are moved, in a rehearsal that knows nothing of
 it. Found is: go until the stage that is named, and there no-go, with the accused and the reason that are expected.
-Beside them is a consumer that none concerns, and must be a go throughout. Played by `make upgrade-matrix ARGS=known`.
+Beside them is a consumer that none concerns, and must be a go in every stage. A rehearsal is ended after the stage in
+which the last of its differences is to be found. Played by `make upgrade-matrix ARGS=known`.
 """
 
 
