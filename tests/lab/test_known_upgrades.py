@@ -35,7 +35,8 @@ SARAMA = BY_NAME[f"{NO_LONGER_SERVED}, sarama"]
 STATIC = BY_NAME["a static member replaced across protocols"]
 ADDRESSES = BY_NAME["every first address of a client is gone"]
 FENCED = BY_NAME["commits of a member epoch that has passed are fenced before 4.3"]
-STUCK = "stuck-partition: partition 0 stood still for 40 s"
+STOOD_STILL = "stuck-partition: partition 0 stood still for 40 s"
+STUCK = f"{STOOD_STILL}. Cause: m0 is too old for these brokers: b0 refused Fetch v3"
 DIGEST = "m1-j1-f1"
 
 
@@ -76,11 +77,15 @@ def test_a_difference_is_found_in_its_stage_alone() -> None:
         ([of_sarama("before", "no-go", "consumer", STUCK)], f"before: no-go, accused: consumer; {STUCK}"),
         ([of_sarama("mixed-1", "no-go", "setting", STUCK)], f"mixed-1: no-go, accused: setting; {STUCK}"),
         ([of_sarama("mixed-1", "no-go", "consumer", "skipped: 5")], "mixed-1: no-go, accused: consumer; skipped: 5"),
+        (
+            [of_sarama("mixed-1", "no-go", "consumer", STOOD_STILL)],
+            f"mixed-1: no-go, accused: consumer; {STOOD_STILL}",
+        ),
         ([of_sarama("mixed-1", "unknown", "", "a witness ended")], "mixed-1: unknown; a witness ended"),
         ([("mixed-1", "other", "no-go", "consumer", STUCK)], "no record: unknown; refused by nothing"),
         ([], "no record: unknown; refused by nothing"),
     ],
-    ids=["go", "earlier", "another accused", "another reason", "unknown", "another consumer", "empty"],
+    ids=["go", "earlier", "another accused", "another reason", "no cause", "unknown", "another consumer", "empty"],
 )
 def test_what_is_not_found_is_told(outcomes: list[tuple[str, str, str, str, str]], said: str) -> None:
     """An accusation by luck finds nothing."""

@@ -18,8 +18,15 @@ TOO_OLD = (
 )
 
 
-def history(folder: Path, *, nemesis: tuple[Told, ...] = (), b0: tuple[Told, ...] = (), **members: Any) -> Path:
-    """Writes the events (kind, second, fields) of the nemesis, of broker b0's requests, and of members."""
+def history(
+    folder: Path,
+    *,
+    nemesis: tuple[Told, ...] = (),
+    b0: tuple[Told, ...] = (),
+    b1: tuple[Told, ...] = (),
+    **members: Any,
+) -> Path:
+    """Writes the events (kind, second, fields) of the nemesis, of the requests of brokers b0 and b1, and of members."""
     for name, given in members.items():
         start = {"pid": 1, "lane": int(name[1]), "started_with": [0, 1, 2]}
         who = {"member": name, "incarnation": 0}
@@ -30,6 +37,7 @@ def history(folder: Path, *, nemesis: tuple[Told, ...] = (), b0: tuple[Told, ...
         )
     _write(folder, "nemesis", nemesis)
     _write(folder, "requests-b0", b0)
+    _write(folder, "requests-b1", b1)
     return folder
 
 
@@ -73,6 +81,13 @@ def test_who_is_served_after_the_roll_is_not_too_old(tmp_path: Path) -> None:
         place = tmp_path / str(number)
         place.mkdir()
         assert cut_off(history(place, nemesis=(rolled(40),), b0=b0, m0=()), begins_ns=30 * S) == []
+
+
+def test_who_is_served_by_brokers_that_are_not_changed_yet_is_too_old_for_the_others(tmp_path: Path) -> None:
+    """In a mixed cluster it goes on where brokers are old, and is refused by those that are new."""
+    b0, b1 = (refused(46),), (asked("OFFSET_COMMIT", 47),)
+    place = history(tmp_path, nemesis=(rolled(40),), b0=b0, b1=b1, m0=())
+    assert cut_off(place, begins_ns=30 * S) == [f"{TOO_OLD.format(400)} ({OLD})"]
 
 
 @pytest.mark.parametrize(

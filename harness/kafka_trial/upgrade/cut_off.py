@@ -3,8 +3,8 @@
 Told with an outcome that is no go, which rests on other proof. What counts is the time from the last restart or
 replacement of a broker in the history, or from where the stage begins, if that is later:
 
-- brokers refused a version of an API, and served the member none of that API since: it is too old, or too new, for all
-  brokers that refused it;
+- brokers refused a version of an API, and served the member none of that API since: it is too old, or too new, for
+  these brokers, though others that are not changed yet may go on to serve it;
 - no broker got any request of it, though they had before: it has given up, or knows no address of a broker. Where every
   broker that it was started with has been replaced, that is said.
 
@@ -21,7 +21,7 @@ from typing import Final
 from kafka_trial.compatibility.clients import api_named
 from kafka_trial.compatibility.tables import apis, versions
 from kafka_trial.history.event import Event, from_line
-from kafka_trial.history.refused_requests import UNSUPPORTED, Refused, refusal_in_words, refused_requests
+from kafka_trial.history.refused_requests import SOURCE, UNSUPPORTED, Refused, refusal_in_words, refused_requests
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 
 KINDS: Final = ("started", "exited", "request", "api_version", "request_refused")
@@ -32,10 +32,15 @@ NS_PER_S: Final = 1e9
 
 @dataclass
 class _Seen:
-    """What was seen of one lane: the last request before the time that counts (None: none), and the APIs since."""
+    """What was seen of one lane: the last request before the time that counts (None: none), and since then which
+    brokers served which APIs."""
 
     before_ns: int | None = None
-    since: set[str] = field(default_factory=set)
+    since: set[tuple[str, str]] = field(default_factory=set)
+
+    def served(self, refused: Refused) -> bool:
+        """Tells whether any of the brokers that refused a request served another one of its API since."""
+        return any((broker, refused.api) in self.since for broker in refused.brokers)
 
 
 def cut_off(history: Path, *, begins_ns: float) -> list[str]:
@@ -67,7 +72,7 @@ def cut_off_in_words(history: Path, *, begins_ns: float) -> str:
 def _of_member(
     started: Event, seen: _Seen, refused: Sequence[Refused], brokers: BrokerChanges, since_ns: int
 ) -> Iterator[str]:
-    never = [one for one in refused if one.api and one.reason == UNSUPPORTED and one.api not in seen.since]
+    never = [one for one in refused if one.api and one.reason == UNSUPPORTED and not seen.served(one)]
     if never:
         yield f"is {_fit(never, brokers)} for these brokers: {refusal_in_words(never)}"
     elif not seen.since and not refused and seen.before_ns is not None and since_ns > seen.before_ns:
@@ -108,7 +113,7 @@ def _lanes(events: Sequence[Event], since_ns: int) -> dict[object, _Seen]:
         if event.kind in ("request", "api_version") and isinstance(lane := event.details.get("lane"), int):
             seen = lanes.setdefault(lane, _Seen())
             if event.time_ns >= since_ns:
-                seen.since.add(api_named(-1, str(event.details.get("api"))))
+                seen.since.add((event.source.removeprefix(SOURCE), api_named(-1, str(event.details.get("api")))))
             else:
                 seen.before_ns = max(event.time_ns, seen.before_ns or event.time_ns)
     return lanes

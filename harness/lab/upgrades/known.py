@@ -63,8 +63,8 @@ REFUSED: Final = KnownPath("3.9.2", "4.0.1", "", control="")
 @dataclass(frozen=True)
 class Difference:
     """A known difference: the consumer that meets it (`--consumer`) and its name in the record; the first stage that is
-    no-go, whose fault it is, and `words`: its reason begins with one of these. `mended`: a stage that must be a go
-    again, because the new version takes the difference away.
+    no-go, whose fault it is, and `words`: its reason begins with one of these. `cause`: what the reason must say
+    besides. `mended`: a stage that must be a go again, because the new version takes the difference away.
 
     Without a `stage` the path itself is refused, with these words.
     """
@@ -77,9 +77,11 @@ class Difference:
     words: tuple[str, ...]
     stage: str = ""
     accused: str = CONSUMER
+    cause: str = ""
     mended: str = ""
 
 
+TOO_OLD: Final = "too old for these brokers"
 NO_LONGER_SERVED: Final = "requests that brokers no longer serve"
 KNOWN: Final = (
     Difference(
@@ -90,6 +92,7 @@ KNOWN: Final = (
         subject="pins-api-version",
         words=STANDS_STILL,
         stage="mixed-1",
+        cause=TOO_OLD,
     ),
     Difference(
         name=f"{NO_LONGER_SERVED}, a silent consumer",
@@ -99,6 +102,7 @@ KNOWN: Final = (
         subject="pins-api-version-quiet",
         words=STANDS_STILL,
         stage="mixed-1",
+        cause=TOO_OLD,
     ),
     Difference(
         name=f"{NO_LONGER_SERVED}, sarama",
@@ -108,6 +112,7 @@ KNOWN: Final = (
         subject="sarama-old-version",
         words=STANDS_STILL,
         stage="mixed-1",
+        cause=TOO_OLD,
     ),
     Difference(
         name="a reader that is no member of a group stops at the roll",
@@ -223,7 +228,7 @@ def said_instead(one: Difference, record: Mapping[str, Any]) -> str:
     if said is None:
         return GO
     right = (said["stage"], said["outcome"], said["accused"]) == (one.stage, NO_GO, one.accused)
-    if not (right and said["reason"].startswith(one.words)):
+    if not (right and said["reason"].startswith(one.words) and one.cause in said["reason"]):
         return _in_words(said)
     at_last = [told for told in record["outcomes"] if (told["subject"], told["stage"]) == (one.subject, one.mended)]
     if not one.mended or [told["outcome"] for told in at_last] == [GO]:
