@@ -54,6 +54,7 @@ class KnownPath:
 
 TO_4: Final = KnownPath("3.9.2", "4.0.2", "mixed-1")
 REPLACED: Final = KnownPath("3.9.2", "4.0.2", "replaced", "replace")
+TRANSACTIONS: Final = KnownPath("3.9.2", "4.0.2", "mixed-1", control=TRANSACTIONAL)
 CLIENTS: Final = KnownPath("3.9.2", "4.0.2", "clients-mixed", control=STATIC)
 FENCED: Final = KnownPath("4.2.2", "4.3.1", "finalised", control=TRANSACTIONAL)
 PARTITIONS_ADDED: Final = KnownPath("4.2.2", "4.3.1", "partitions-added", control=BATCHES, added=4)
@@ -145,12 +146,11 @@ KNOWN: Final = (
     Difference(
         name="transactions of version 2 before they are finalised",
         source="KIP-890, franz-go 1.19.2",
-        path=CLIENTS,
+        path=TRANSACTIONS,
         consumer=f"{FOLDER}/assumes-transaction-version-2",
         subject="assumes-transaction-version-2",
         words=STANDS_STILL,
         stage="mixed-1",
-        mended="finalised",
     ),
     Difference(
         name="commits of a member epoch that has passed are fenced before 4.3",
