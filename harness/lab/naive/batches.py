@@ -1,4 +1,4 @@
-"""Batches of a handler that takes several records at once, for the naive checker: which were handed out once more."""
+"""Batches of a handler that takes several records at once, for the naive checker: which were tried once more."""
 
 from __future__ import annotations
 
@@ -7,35 +7,77 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Work
 
+GIVEN_UP = ("discarded", "dead-lettered")
+
 
 def replays(p: Partition, work: Work) -> list[int]:
-    """Of each batch of its ownership epoch that had begun by then: with which line, where it came again; else -1."""
+    """Of each attempt at a batch of its ownership epoch that had begun by then: with which line it began, if it was one
+    more; else -1."""
     if p.trial.settings.get("handler") != "batch":
         return []
     lines = sorted(p.deliveries + p.completions + p.failures, key=lambda one: one.event.seq)
-    batches: list[list[Work]] = []
-    for one in [one for one in lines if one.ownership_epoch == work.ownership_epoch and _same_file(one, work)]:
-        if one.event.kind == "delivered" and not (batches and batches[-1][-1].event.kind == "delivered"):
-            batches.append([])
-        if batches:
-            batches[-1].append(one)
+    attempts = _attempts(
+        [one for one in lines if one.ownership_epoch == work.ownership_epoch and _same_file(one, work)]
+    )
     found = []
-    for number, batch in enumerate(batches):
-        if batch[0].event.seq > work.event.seq:
+    for number, attempt in enumerate(attempts):
+        if attempt[0].event.seq > work.event.seq:
             break
-        again = number > 0 and _went_ill(batches[number - 1]) and _comes_again(p, batches[number - 1], batch)
-        found.append(batch[0].event.seq if again else -1)
+        found.append(attempt[0].event.seq if number > 0 and _is_one_more(p, attempts, number) else -1)
     return found
 
 
 def is_of_a_replay(p: Partition, work: Work) -> bool:
-    """Its batch was handed out once more; but at most once takes nothing in hand again that was done."""
+    """Its batch was tried once more; but at most once takes nothing in hand again that was done."""
     return p.trial.settings.get("delivery") != "at-most-once" and max(replays(p, work)[-1:], default=-1) >= 0
 
 
 def since_replay(p: Partition, work: Work) -> int:
-    """The line with which the last batch before it began that was handed out once more; -1: none."""
+    """The line with which the last batch before it began that was tried once more; -1: none."""
     return max(replays(p, work), default=-1)
+
+
+def _attempts(lines: list[Work]) -> list[list[Work]]:
+    """Each with its lines: from its first delivery on, or from where a batch that had been tried begins to be given
+    up."""
+    found: list[list[Work]] = []
+    for one in lines:
+        handed_out = one.event.kind == "delivered" and not (found and found[-1][-1].event.kind == "delivered")
+        if handed_out or (found and _begins_to_give_up(found[-1], one)):
+            found.append([])
+        if found:
+            found[-1].append(one)
+    return found
+
+
+def _begins_to_give_up(attempt: list[Work], one: Work) -> bool:
+    """It gives up the first record that was handed out, whose end had been told, and is the first to do so."""
+    before = [line for number, line in enumerate(attempt) if _ends_again(attempt[:number], line)]
+    return (
+        attempt[0].event.kind == "delivered"
+        and one.offset == attempt[0].offset
+        and (_ends_again(attempt, one) and not any(_gives_up(line) for line in before) and _gives_up(one))
+    )
+
+
+def _ends_again(before: list[Work], one: Work) -> bool:
+    """The line before it that tells of its record was no delivery."""
+    alike = [line for line in before if line.offset == one.offset]
+    return one.event.kind == "processed" and bool(alike) and alike[-1].event.kind == "processed"
+
+
+def _gives_up(one: Work) -> bool:
+    return one.event.kind == "processed" and one.event.outcome in GIVEN_UP
+
+
+def _is_one_more(p: Partition, attempts: list[list[Work]], number: int) -> bool:
+    before, attempt = attempts[number - 1], attempts[number]
+    if not _went_ill(before):
+        return False
+    if attempt[0].event.kind == "delivered":
+        return _comes_again(p, before, attempt)
+    whole = {one.offset for one in before if one.event.kind == "delivered"} <= {one.offset for one in attempt}
+    return all(map(_gives_up, attempt)) and (whole or number == len(attempts) - 1)
 
 
 def _same_file(one: Work, other: Work) -> bool:
