@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafka_trial.history.event import Event
     from lab.naive.checker import Partition, Work
 
 GIVEN_UP = ("discarded", "dead-lettered")
 
 
 def replays(p: Partition, work: Work) -> list[int]:
-    """Of each attempt at a batch of its ownership epoch that had begun by then: with which line it began, if it was one
-    more; else -1."""
+    """Of each attempt at a batch of its ownership epoch that had begun by then: with which line the last one began that
+    was one more, if it was that, or goes on with it; else -1."""
     if p.trial.settings.get("handler") != "batch":
         return []
     lines = sorted(p.deliveries + p.completions + p.failures, key=lambda one: one.event.seq)
     attempts = _attempts(
         [one for one in lines if one.ownership_epoch == work.ownership_epoch and _same_file(one, work)]
     )
-    found = []
+    found: list[int] = []
     for number, attempt in enumerate(attempts):
         if attempt[0].event.seq > work.event.seq:
             break
-        found.append(attempt[0].event.seq if number > 0 and _is_one_more(p, attempts, number) else -1)
+        if number > 0 and _is_one_more(p, attempts, number):
+            found.append(attempt[0].event.seq)
+        else:
+            found.append(found[-1] if number > 0 and _goes_on(p, attempts[number - 1], attempt) else -1)
     return found
 
 
@@ -72,7 +77,7 @@ def _gives_up(one: Work) -> bool:
 
 def _is_one_more(p: Partition, attempts: list[list[Work]], number: int) -> bool:
     before, attempt = attempts[number - 1], attempts[number]
-    if not _went_ill(before):
+    if not _went_ill(before) and not _failed_elsewhere(p, before, attempt[0]):
         return False
     if attempt[0].event.kind == "delivered":
         return _comes_again(p, before, attempt)
@@ -91,12 +96,59 @@ def _went_ill(batch: list[Work]) -> bool:
     return failed or len(ended) < len({one.offset for one in batch if one.event.kind == "delivered"})
 
 
+def _failed_elsewhere(p: Partition, before: list[Work], now: Work) -> bool:
+    """By then a record had failed, or never had an end, that was handed out at once with some of a batch, and some of
+    several partitions were."""
+    lines = [e for e in p.trial.of_kind("delivered", "processed") if e.source == now.event.source]
+    lines = sorted((e for e in lines if e.offset is not None), key=lambda e: e.seq)
+    at_once: list[list[Event]] = []
+    for number, line in enumerate(lines):
+        if line.kind == "delivered":
+            if number == 0 or lines[number - 1].kind != "delivered":
+                at_once.append([])
+            at_once[-1].append(line)
+    delivered = {one.event.seq for one in before if one.event.kind == "delivered"}
+    for given in at_once:
+        several = len({(e.topic, e.partition) for e in given}) > 1
+        if several and any(e.seq in delivered for e in given) and _failed_seq(lines, given) < now.event.seq:
+            return True
+    return False
+
+
+def _failed_seq(lines: list[Event], given: list[Event]) -> float:
+    found = []
+    for delivery in given:
+        alike = [e for e in lines if _record(e) == _record(delivery) and e.seq > delivery.seq]
+        ends = list(takewhile(lambda e: e.kind == "processed", alike))
+        found += [e.seq for e in ends if e.outcome == "failed"] if ends else [delivery.seq]
+    return min(found, default=float("inf"))
+
+
+def _record(line: Event) -> tuple[str | None, int | None, int | None]:
+    return line.topic, line.partition, line.offset
+
+
+def _goes_on(p: Partition, before: list[Work], batch: list[Work]) -> bool:
+    """It begins behind all of the batch before, with what was not committed past."""
+    given = [one.offset for one in before if one.event.kind == "delivered"]
+    if batch[0].event.kind != "delivered" or not given or batch[0].offset <= max(given):
+        return False
+    return any(batch[0].offset >= position for position in _committed(p, batch[0]))
+
+
+def _committed(p: Partition, work: Work) -> list[int]:
+    """The position that was committed when it was said, and when it may have been said at the earliest."""
+    found = []
+    for at_ns in (p.trial.earliest_ns(work.event.time_ns), work.event.time_ns):
+        stood = max((c for c in p.commits if c.effect_ns <= at_ns), key=lambda c: c.effect_ns, default=None)
+        found.append(p.log_start if stood is None or stood.value is None else stood.value)
+    return found
+
+
 def _comes_again(p: Partition, before: list[Work], batch: list[Work]) -> bool:
     """It begins with the first record that was not committed past by then, or again with that of the batch before."""
     first = batch[0]
-    for at_ns in (p.trial.earliest_ns(first.event.time_ns), first.event.time_ns):
-        stood = max((c for c in p.commits if c.effect_ns <= at_ns), key=lambda c: c.effect_ns, default=None)
-        committed = p.log_start if stood is None or stood.value is None else stood.value
+    for committed in _committed(p, first):
         following = min((offset for offset in p.records if offset >= committed), default=None)
         if first.offset == following or (first.offset == before[0].offset and first.offset >= committed):
             return True
