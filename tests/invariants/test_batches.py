@@ -11,6 +11,7 @@ from histories import (
     commit,
     committed,
     delivered,
+    exited,
     judged,
     processed,
     revoked,
@@ -130,3 +131,69 @@ def test_inside_a_batch_that_is_handed_out_again_order_holds() -> None:
     lines = [assigned("m0"), *REPLAYED["its last record failed"], *given("m0", 0, 1, 2), *done("m0", 1, 0, 2)]
     found = judged("reordered-key", lines, records=["a"] * 3, settings=BATCHES)
     assert [(one["offset"], one["later_offset"]) for one in found] == [(0, 1)]
+
+
+GIVEN_UP = [processed("m0", offset, outcome="dead-lettered") for offset in (0, 1, 2)]
+IN_VAIN = {
+    "it printed that its last record failed": [*given("m0", 0, 1, 2), *done("m0", 0, 1), FAILED],
+    "it printed nothing of its last record": [*given("m0", 0, 1, 2), *done("m0", 0, 1)],
+    "all were done, and then it failed": [*given("m0", 0, 1, 2), *done("m0", 0, 1, 2), FAILED],
+}
+
+
+def ordered_wrongly(*lines: Line | list[Line], handler: str = "batch") -> list[tuple[int, int]]:
+    """The records that were handled after a later one, each with that one."""
+    flat = [one for line in [assigned("m0"), *lines] for one in (line if isinstance(line, list) else [line])]
+    found = judged("reordered-key", flat, records=6, settings=with_settings(handler=handler))
+    return [(one["offset"], one["later_offset"]) for one in found]
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+@pytest.mark.parametrize("attempt", IN_VAIN.values(), ids=IN_VAIN.keys())
+def test_a_batch_that_failed_may_be_given_up_as_a_whole(attempt: list[Line], tries: int) -> None:
+    """Spring's error handler of batch listeners recovers all records of the batch, those included that were done."""
+    lines = [*attempt * tries, *GIVEN_UP, *committed(3), *given("m0", 3), *done("m0", 3), *committed(4)]
+    assert ordered_wrongly(*lines) == []
+    for name in ("redelivered", "nonmonotonic-poll", "skipped", "commit-ahead", "overlapping-handlers"):
+        assert judged(name, [assigned("m0"), *lines], records=4, settings=BATCHES) == []
+
+
+def test_a_member_may_end_while_it_gives_a_batch_up() -> None:
+    """Nobody expects the rest of it from who was killed."""
+    cut = [*IN_VAIN["it printed that its last record failed"], *GIVEN_UP[:1], exited("m0", signal=9)]
+    assert ordered_wrongly(*cut) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "handler", "late"),
+    [
+        ([*given("m0", 0, 1, 2), *done("m0", 0, 1, 2), *GIVEN_UP], "batch", [(0, 2), (1, 2)]),
+        ([*IN_VAIN["it printed that its last record failed"], *GIVEN_UP], "record", [(0, 1)]),
+        ([*IN_VAIN["it printed that its last record failed"], *GIVEN_UP[:1], *given("m0", 3)], "batch", [(0, 1)]),
+        ([*IN_VAIN["it printed that its last record failed"], *GIVEN_UP[:1], *done("m0", 2)], "batch", [(0, 1)]),
+        ([*IN_VAIN["it printed that its last record failed"], *GIVEN_UP[::-1]], "batch", [(0, 2), (1, 2)]),
+        ([*given("m0", 0, 1, 2), *done("m0", 1, 2), *GIVEN_UP], "batch", [(0, 2), (1, 2)]),
+        ([*IN_VAIN["it printed that its last record failed"], *done("m0", 0, 1, 2)], "batch", [(0, 1)]),
+    ],
+    ids=[
+        "of a batch that ended well",
+        "by a handler of single records",
+        "only its first record",
+        "only its first record, and the others done",
+        "in another order",
+        "its first record was left for later",
+        "done again, not given up",
+    ],
+)
+def test_other_records_are_not_given_up_out_of_order(
+    lines: list[Line], handler: str, late: list[tuple[int, int]]
+) -> None:
+    """Only a batch that failed is given up as a whole, in its order, before anything else is done."""
+    assert ordered_wrongly(*lines, handler=handler) == late
+
+
+def test_a_batch_that_was_given_up_is_not_handed_out_again() -> None:
+    """Giving it up was the end of it, though the position behind it was not committed yet."""
+    lines = [assigned("m0"), *IN_VAIN["it printed that its last record failed"], *GIVEN_UP, *AGAIN]
+    found = judged("redelivered", lines, records=3, settings=BATCHES)
+    assert [one["offset"] for one in found] == [0, 1, 2]

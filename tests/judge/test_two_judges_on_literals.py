@@ -834,3 +834,72 @@ def test_a_group_that_goes_over_member_by_member_does_nothing_wrong() -> None:
 def test_in_a_group_of_both_protocols_work_after_a_revocation_is_found() -> None:
     """The partition is the successor's, whose protocol is another."""
     assert found_by_both([*MIXED, *GOES_ON]) == {"split-ownership", "work-after-revoke"}
+
+
+# --- batches, and handlers that outlive their revocation ------------------------------------------------------------
+
+BATCHES = SETTINGS | {"handler": "batch"}
+
+
+def at_work(partition: int, words: str) -> Lines:
+    """Lines of m0 on a partition: of each word the first letter (given, done, failed, up) and the record."""
+    outcomes = {"d": "done", "f": "failed", "u": "dead-lettered"}
+    return [
+        delivered("m0", int(word[1]), partition=partition)
+        if word[0] == "g"
+        else processed("m0", int(word[1]), partition=partition, outcome=outcomes[word[0]])
+        for word in words.split()
+    ]
+
+
+POLLED = [*at_work(0, "g0 g1"), *at_work(1, "g0"), *at_work(0, "d0 d1")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "again", "late"),
+    [
+        (at_work(0, "g0 g1 d0 d1 f1 u0 u1"), [], []),
+        (at_work(0, "g0 g1 d0 d1 u0 u1"), [0, 1], [0]),
+        (at_work(0, "g0 g1 d0 d1 f1 u0 d1"), [0, 1], [0]),
+        (at_work(0, "g0 g1 d0 d1 f1 u0 u1 g0 g1 d0 d1"), [0, 1], [0]),
+        (at_work(0, "g0 g1 d0 d1 f1 g0 d0 g1 d1"), [], []),
+        ([*POLLED, *at_work(1, "f0"), *POLLED, *at_work(1, "d0")], [], []),
+        ([*POLLED, *POLLED, *at_work(1, "d0")], [], []),
+        ([*POLLED, *at_work(1, "d0"), *POLLED, *at_work(1, "d0")], [0, 0, 1], [0]),
+        ([*POLLED, *at_work(1, "f0"), committed(2), after(2), *POLLED, *at_work(1, "d0")], [0, 1], [0]),
+        ([*POLLED, *at_work(0, "g0 g1 d0 d1"), *at_work(1, "f0")], [0, 1], [0]),
+    ],
+    ids=[
+        "given up",
+        "given up though nothing failed",
+        "not all given up",
+        "given up, and handed out again",
+        "in parts",
+        "another partition's record failed",
+        "another partition's record has no end",
+        "nothing failed",
+        "committed past",
+        "it failed later",
+    ],
+)
+def test_attempts_at_batches(lines: Lines, again: list[int], late: list[int]) -> None:
+    """A batch that failed may be tried again, and given up, as a whole."""
+    frame: dict[str, Any] = {"records": 2, "partitions": 2}
+    lines = [assigned("m0", 0, 1), *lines]
+    assert both("redelivered", lines, BATCHES, **frame) == (again, 0)
+    assert both("reordered-key", lines, BATCHES, **frame) == (late, 0)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "late"),
+    [
+        ([owner("m1", idle=["m0"], epoch=2), after(1), assigned("m1"), handled("m1", 0), revoked("m1")], [0]),
+        ([], []),
+    ],
+    ids=["others had it", "it was given back at once"],
+)
+def test_a_handler_outlives_its_revocation(meanwhile: Lines, late: list[int]) -> None:
+    """And ends when its member has the partition again."""
+    begun = [owner("m0", idle=["m1"]), assigned("m0"), delivered("m0", 0), revoked("m0")]
+    back = [after(1), owner("m0", idle=["m1"], epoch=3), after(1), assigned("m0"), processed("m0", 0)]
+    assert both("work-after-revoke", [*begun, *meanwhile, *back], records=1) == (late, 0)

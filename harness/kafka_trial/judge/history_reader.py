@@ -19,6 +19,7 @@ from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epoch
 from kafka_trial.judge.awaited_answers import awaited_answers
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
+from kafka_trial.judge.failed_batches import WORK, FailedBatches
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.group_answers import take_group_answers
 from kafka_trial.judge.handed_on import HandedOn
@@ -45,6 +46,7 @@ from kafka_trial.model.families import (
     EARLY_LINES,
     EFFECTS,
     END_TXN_REQUESTS,
+    FAILED_BATCHES,
     FETCHES,
     LOG_BOUNDS,
     OFFSETS_LOG_COMMITS,
@@ -58,6 +60,7 @@ from kafka_trial.model.families import (
 )
 from kafka_trial.model.kernels import NONE, Array
 from kafka_trial.model.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
+from kafka_trial.model.table import Table
 
 Emit = Callable[[pa.Table], object]
 ReadFile = Callable[[Path, LineStats], Iterator[Block]]
@@ -158,6 +161,7 @@ class FileReader:
         self._taken = TakenCommits()
         self._row_states = RowStates(known)
         self._handed_on = HandedOn(builder, known, ids)
+        self._failed_batches = FailedBatches()
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
@@ -193,7 +197,8 @@ class FileReader:
         assignments = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
         rolled_back = self._row_states.rolled_back()
         states = [made_rows(ROLLED_BACK_ROWS, self.source, **rolled_back)] if rolled_back else []
-        return pa.concat_tables([assignments, *states, self._named.moved(), *self._handed_on.rows(self.source)])
+        failed = made_rows(FAILED_BATCHES, self.source, **self._failed_batches.rows())
+        return pa.concat_tables([assignments, *states, failed, self._named.moved(), *self._handed_on.rows(self.source)])
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
@@ -257,6 +262,7 @@ class FileReader:
         self._take_aborted(kinds == Kind.ABORTED_RECORD, id_hash, slices, position)
         inside = (kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE)
         self._taken.take(columns, rows[inside], slices[inside])
+        self._take_work(columns, rows, {"slice": slices, "offset": position, "kind": kinds, "time_ns": time_ns[rows]})
         took_ns = columns["commit_time_ms"][rows]
         record = {"offset": position, "id_hash": id_hash}
         appended = record | {"append_wall_ns": own_ns[rows]}
@@ -283,6 +289,11 @@ class FileReader:
             },
         )
         return [made]
+
+    def _take_work(self, columns: Columns, rows: Array, work: dict[str, Array]) -> None:
+        """Hands on what a member was delivered and ended."""
+        lines = Table(work | {"client": columns[OWN_CLIENT][rows], "seq": columns["seq"][rows]})
+        self._failed_batches.take(lines.take(np.isin(work["kind"], WORK)))
 
     def _by_lines(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns the rows that a member's lines make beside their own."""

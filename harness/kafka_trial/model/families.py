@@ -283,6 +283,11 @@ EARLY_LINES = Family(
     (Kind.SENT_LATER,),
     {"offset": OFFSET, "sent_ns": Column("until", "when the record was sent, on the harness's clock")},
 )
+FAILED_BATCHES = Family(
+    "failed batches of several partitions",  # `seq`: of the first delivery of its records in the slice
+    (Kind.BATCH_FAILED,),
+    {"failed_seq": Column("place", "the first line that tells so; of a record without an end, its delivery")},
+)
 UNREADABLE_LINES = Family("unreadable lines that name a record", (Kind.UNREADABLE,), {"offset": OFFSET})
 OFFSETS_LOG_COMMITS = Family(
     "commits in the offsets log",  # COMMIT_ABORTED: its transaction was
@@ -400,6 +405,7 @@ AWAITED_ANSWERS = Family(
 FAMILIES: Final = (
     *(RECORDS, ABORTED_RECORDS, SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
+    FAILED_BATCHES,
     *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS),
     *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),

@@ -2,7 +2,8 @@
 
 A member whose handler failed seeks back to the record, or its client hands it out again. That is neither a step back
 nor a redelivery: nobody's work is done twice. Completed means by the member's own word, or by the sink's. Of a handler
-that takes batches the whole of one that did not end well is tried again, whatever of it had been completed.
+that takes batches the whole of one that did not end well is tried again (`listener_batches.py`), whatever of it had
+been completed.
 """
 
 from __future__ import annotations
@@ -10,22 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.model.batch import Batch, index
-from kafka_trial.model.commits_log import commits_in_effect
-from kafka_trial.model.handlers import ENDS
+from kafka_trial.model.handlers import unbegun_ends
 from kafka_trial.model.kernels import (
     NONE,
     Bools,
     Ints,
-    at_or_after,
     at_or_before,
-    first_of,
     joined,
     max_before,
     number_in,
     ordered,
     picked,
-    previous_in,
 )
+from kafka_trial.model.listener_batches import is_of_replay
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
@@ -43,77 +41,13 @@ def handler_starts(batch: Batch) -> Table:
     found = member_lines(batch).take(begins)
     repeated = _repeated(found)
     undone = _completed(batch)[begins] < found["offset"]
-    retry = (repeated & undone & ~(_effect_behind(batch, found))) | (repeated & _of_replayed_batch(batch, found))
+    retry = (repeated & undone & ~(_effect_behind(batch, found))) | (repeated & is_of_replay(batch, found))
     return found.having(repeated=repeated, retry=retry)
 
 
 def _begins(own: Table) -> Bools:
-    work = np.flatnonzero(np.isin(own["kind"], (Kind.DELIVERED, *ENDS)))
-    work = work[ordered(own["file"][work], own["offset"][work])]
-    before = previous_in(joined(own["file"][work], own["offset"][work]))
-    ended = picked(own["kind"][work], before, 0) == Kind.DELIVERED
-    begins = np.zeros(len(own), np.bool_)
-    kind = own["kind"][work]
-    begins[work] = (kind == Kind.DELIVERED) | ((kind == Kind.PROCESSED) & ~ended)
+    begins: Bools = (own["kind"] == Kind.DELIVERED) | ((own["kind"] == Kind.PROCESSED) & unbegun_ends(own))
     return begins
-
-
-@index
-def batch_starts(batch: Batch) -> Table:
-    """Returns file, seq and `again` of the first delivery of each batch, of handlers that take batches, sorted; none of
-    others. `again`: the batch before it did not end well, and it is the first record that was not committed past by
-    then, or that of the batch before: it is handed out once more."""
-    own = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)))
-    own = own.take(np.full(len(own), batch.trial_context.settings.handler == "batch"))
-    epoch = joined(own["file"], own["ownership_epoch"] + 1)
-    before = previous_in(epoch)
-    delivered = own["kind"] == Kind.DELIVERED
-    begins = delivered & (picked(own["kind"], before, 0) != Kind.DELIVERED)
-    first = own.take(begins)
-    previous = previous_in(epoch[begins])
-    ill = picked(_ended_ill(own, first, np.cumsum(begins) - 1).astype(np.int64), previous, 0) == 1
-    earlier = picked(first["offset"], previous, NONE)
-    log, records = commits_in_effect(batch).sorted_by("slice", "effect_ns"), batch.records
-    again = np.zeros(len(first), np.bool_)
-    for at_ns in (batch.earliest(first["time_ns"]), first["time_ns"]):
-        stood = at_or_before(log["slice"], log["effect_ns"], first["slice"], at_ns)
-        committed = np.where(stood >= 0, picked(log["committed_offset"], stood, 0), batch.log_starts[first["slice"]])
-        next_row = at_or_after(records["slice"], records["offset"], first["slice"], committed)
-        again |= first["offset"] == picked(records["offset"], next_row, NONE)
-        again |= (first["offset"] == earlier) & (first["offset"] >= committed)
-    return first.only("file", "seq").having(again=again & ill).sorted_by("file", "seq")
-
-
-def _ended_ill(own: Table, first: Table, number: Ints) -> Bools:
-    """Returns of each batch (`number` of each row) whether an attempt in it failed, or a record of it has no end."""
-    size = len(first)
-    inside = (number >= 0) & (own["file"] == picked(first["file"], number, -1))
-    failed = np.bincount(number[inside & (own["kind"] == Kind.FAILED)], minlength=size) > 0
-    records = np.zeros((2, size), np.int64)
-    for at, kind in enumerate((Kind.DELIVERED, Kind.PROCESSED)):
-        rows = np.flatnonzero(inside & (own["kind"] == kind))
-        rows = rows[ordered(number[rows], own["offset"][rows])]
-        once = rows[first_of(number[rows], own["offset"][rows])]
-        records[at] = np.bincount(number[once], minlength=size)
-    return failed | (records[1] < records[0])
-
-
-def latest_replay(batch: Batch, rows: Table) -> Ints:
-    """Returns the number of the last batch before each row (file, seq) that may have been handed out once more; -1: of
-    none."""
-    starts = batch_starts(batch)
-    number = np.flatnonzero(starts["again"])
-    starts = starts.take(number)
-    return picked(number, at_or_before(starts["file"], starts["seq"], rows["file"], rows["seq"]), -1)
-
-
-def _of_replayed_batch(batch: Batch, begun: Table) -> Bools:
-    if batch.trial_context.settings.delivery == "at-most-once":  # that claim takes nothing in hand again that was done
-        return np.zeros(len(begun), np.bool_)
-    starts = batch_starts(batch)
-    row = at_or_before(starts["file"], starts["seq"], begun["file"], begun["seq"])
-    again: Bools = (row >= 0) & (row == latest_replay(batch, begun))
-    return again
 
 
 def _repeated(begun: Table) -> Bools:

@@ -120,6 +120,16 @@ def completions(batch: Batch) -> Table:
     return done.having(key=keys_of(batch, done), begun_in=np.where(begun_in >= 0, begun_in, done["ownership_epoch"]))
 
 
+def unbegun_ends(own: Table) -> Bools:
+    """Returns which lines (file, offset, kind) tell of an end of a record, and no delivery was open that it ended."""
+    work = np.flatnonzero(np.isin(own["kind"], (Kind.DELIVERED, *ENDS)))
+    work = work[ordered(own["file"][work], own["offset"][work])]
+    kind, before = own["kind"][work], previous_in(joined(own["file"][work], own["offset"][work]))
+    unbegun = np.zeros(len(own), np.bool_)
+    unbegun[work] = (kind != Kind.DELIVERED) & (picked(kind, before, 0) != Kind.DELIVERED)
+    return unbegun
+
+
 def joined_with(slices: Ints, numbers: Ints, size: int) -> Ints:
     """Returns (slice, number) as one integer, for numbers below `size`."""
     return slices * (size + 1) + numbers

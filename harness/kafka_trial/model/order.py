@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
-from kafka_trial.model.handler_retries import handler_starts, latest_replay
+from kafka_trial.model.handler_retries import handler_starts
 from kafka_trial.model.handlers import completions, finished_handlers, keys_of
 from kafka_trial.model.kernels import (
     NEVER,
@@ -25,6 +25,7 @@ from kafka_trial.model.kernels import (
     running_max,
     starts_of,
 )
+from kafka_trial.model.listener_batches import latest_replay
 from kafka_trial.model.partition import HandledOutOfOrder, NonmonotonicPolls, OverlappingHandlers
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.sink_effects import late_effects

@@ -464,7 +464,8 @@ class OwnerlessStretches(Table):
 
 class WorkAfterCallback(Table):
     """Work by a member on a partition after its own revoked or lost callback had returned; not a handler that was at
-    work when the partition was lost (revoked is no excuse).
+    work when the partition was lost (revoked is no excuse). That it has the partition again is one where nobody else
+    had it meanwhile.
 
     `what` was done: "delivered", "processed", or "effected" where only the sink shows it. `callback_…`: the callback.
     """

@@ -56,6 +56,7 @@ class Kind(IntEnum):
     MOVED = 35
     AWAITED = 36
     HANDED_ON = 37
+    BATCH_FAILED = 38
     FAILED = 55
 
 

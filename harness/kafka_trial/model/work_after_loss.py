@@ -10,7 +10,7 @@ from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.clients import incarnation_of
 from kafka_trial.model.fencing import fetched_since_reassigned
-from kafka_trial.model.handlers import finished_handlers, joined_with
+from kafka_trial.model.handlers import completions, finished_handlers, joined_with
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -18,16 +18,18 @@ from kafka_trial.model.kernels import (
     Bools,
     Ints,
     at_or_before,
+    between,
     exactly,
+    in_ranges,
     picked,
 )
 from kafka_trial.model.late_callbacks import before_late_revoked_line
-from kafka_trial.model.ownership_epochs import SAID, member_lines
+from kafka_trial.model.ownership_epochs import SAID, epoch_owners, member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments, others_hold
 from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
 from kafka_trial.model.rightless_effects import effects_after_revoke
-from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table, is_among, stacked
+from kafka_trial.model.rows import Kind, Outcome
+from kafka_trial.model.table import FILE, Table, is_among, stacked
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
@@ -53,6 +55,7 @@ def work_after_callback(batch: Batch) -> WorkAfterCallback:
         callback_seq=picked(own["seq"], _callback_before(batch, late), -1),
         why=undecided_because((Undecided.UNATTRIBUTED, unattributed(batch, late))),
     )
+    told = stacked(told, _ended_after_others_had_it(batch))
     known = told.take(is_certain(told["why"]))
     certain, held_back = effects_after_revoke(batch)
     certain, held_back = _seen(certain, why=None), _seen(held_back, why=Undecided.EFFECT_HELD_BACK)
@@ -78,6 +81,46 @@ def uninformed_work(batch: Batch) -> UninformedWork:
         given_source=picked(given["source"], loss, -1),
         given_seq=picked(given["seq"], loss, -1),
     )
+
+
+def _ended_after_others_had_it(batch: Batch) -> Table:
+    """Returns the ends of handlers that began in an ownership epoch which `revoked` closed, and ended in a later one of
+    the same file, when the group had given the partition to others meanwhile, by the offsets log.
+
+    Where it was given back at once, the work stayed with whom it was given to. What was discarded was not worked on. A
+    line that nobody could read may have told that the record was delivered again.
+    """
+    done, held = completions(batch), ownership_epochs(batch)
+    begun_in, ended_in = done["begun_in"], done["ownership_epoch"]
+    late = (begun_in >= 0) & (ended_in > begun_in) & (picked(held["closed_by"], begun_in, 0) == Kind.REVOKED)
+    late &= ~np.isin(done["source"], [one.source for one in batch.trial_context.lost_events])
+    late &= ~is_among(done, batch.of(Kind.PROCESSED).take(_discarded(batch)), *FILE, "seq")
+    done = done.take(late)
+    done = done.take(_given_to_others(batch, done["slice"], done["begun_in"], done["ownership_epoch"]))
+    return done.only("slice", "offset", "source", "seq").having(
+        what=_what(done),
+        callback_source=done["source"],
+        callback_seq=picked(held["close_seq"], done["begun_in"], -1),
+        why=undecided_because((Undecided.UNATTRIBUTED, unattributed(batch, done))),
+    )
+
+
+def _discarded(batch: Batch) -> Bools:
+    discarded: Bools = batch.of(Kind.PROCESSED)["outcome"] == Outcome.DISCARDED
+    return discarded
+
+
+def _given_to_others(batch: Batch, slices: Ints, since: Ints, until: Ints) -> Bools:
+    """Returns whether the offsets log gave each partition to another member, which was seen on a lane, after one
+    ownership epoch of its member had begun and before another one had."""
+    rows, held, owner = logged_assignments(batch), ownership_epochs(batch), epoch_owners(batch)
+    rows = rows.take(rows["client"] >= 0).sorted_by("slice", "time_ns")
+    opened_ns = picked(held["open_ns"], since, NEVER)
+    until_ns = batch.written_ns(picked(held["source"], until, -1), picked(held["open_ns"], until, NONE))
+    which, row = in_ranges(*between(rows["slice"], rows["time_ns"], slices, opened_ns + 1, until_ns))
+    mine = picked(owner, since, -1)[which]
+    others = (mine >= 0) & (rows["client"][row] != mine)
+    return np.isin(np.arange(len(slices)), which[others])
 
 
 def _before_a_late_line(batch: Batch) -> Table:

@@ -1,41 +1,88 @@
-"""Batches of a handler that takes several records at once, for the naive checker: which were handed out once more."""
+"""Batches of a handler that takes several records at once, for the naive checker: which were tried once more."""
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafka_trial.history.event import Event
     from lab.naive.checker import Partition, Work
+
+GIVEN_UP = ("discarded", "dead-lettered")
 
 
 def replays(p: Partition, work: Work) -> list[int]:
-    """Of each batch of its ownership epoch that had begun by then: with which line, where it came again; else -1."""
+    """Of each attempt at a batch of its ownership epoch that had begun by then: with which line the last one began that
+    was one more, if it was that, or goes on with it; else -1."""
     if p.trial.settings.get("handler") != "batch":
         return []
     lines = sorted(p.deliveries + p.completions + p.failures, key=lambda one: one.event.seq)
-    batches: list[list[Work]] = []
-    for one in [one for one in lines if one.ownership_epoch == work.ownership_epoch and _same_file(one, work)]:
-        if one.event.kind == "delivered" and not (batches and batches[-1][-1].event.kind == "delivered"):
-            batches.append([])
-        if batches:
-            batches[-1].append(one)
-    found = []
-    for number, batch in enumerate(batches):
-        if batch[0].event.seq > work.event.seq:
+    attempts = _attempts(
+        [one for one in lines if one.ownership_epoch == work.ownership_epoch and _same_file(one, work)]
+    )
+    found: list[int] = []
+    for number, attempt in enumerate(attempts):
+        if attempt[0].event.seq > work.event.seq:
             break
-        again = number > 0 and _went_ill(batches[number - 1]) and _comes_again(p, batches[number - 1], batch)
-        found.append(batch[0].event.seq if again else -1)
+        if number > 0 and _is_one_more(p, attempts, number):
+            found.append(attempt[0].event.seq)
+        else:
+            found.append(found[-1] if number > 0 and _goes_on(p, attempts[number - 1], attempt) else -1)
     return found
 
 
 def is_of_a_replay(p: Partition, work: Work) -> bool:
-    """Its batch was handed out once more; but at most once takes nothing in hand again that was done."""
+    """Its batch was tried once more; but at most once takes nothing in hand again that was done."""
     return p.trial.settings.get("delivery") != "at-most-once" and max(replays(p, work)[-1:], default=-1) >= 0
 
 
 def since_replay(p: Partition, work: Work) -> int:
-    """The line with which the last batch before it began that was handed out once more; -1: none."""
+    """The line with which the last batch before it began that was tried once more; -1: none."""
     return max(replays(p, work), default=-1)
+
+
+def _attempts(lines: list[Work]) -> list[list[Work]]:
+    """Each with its lines: from its first delivery on, or from where a batch that had been tried begins to be given
+    up."""
+    found: list[list[Work]] = []
+    for one in lines:
+        handed_out = one.event.kind == "delivered" and not (found and found[-1][-1].event.kind == "delivered")
+        if handed_out or (found and _begins_to_give_up(found[-1], one)):
+            found.append([])
+        if found:
+            found[-1].append(one)
+    return found
+
+
+def _begins_to_give_up(attempt: list[Work], one: Work) -> bool:
+    """It gives up the first record that was handed out, whose end had been told, and is the first to do so."""
+    before = [line for number, line in enumerate(attempt) if _ends_again(attempt[:number], line)]
+    return (
+        attempt[0].event.kind == "delivered"
+        and one.offset == attempt[0].offset
+        and (_ends_again(attempt, one) and not any(_gives_up(line) for line in before) and _gives_up(one))
+    )
+
+
+def _ends_again(before: list[Work], one: Work) -> bool:
+    """The line before it that tells of its record was no delivery."""
+    alike = [line for line in before if line.offset == one.offset]
+    return one.event.kind == "processed" and bool(alike) and alike[-1].event.kind == "processed"
+
+
+def _gives_up(one: Work) -> bool:
+    return one.event.kind == "processed" and one.event.outcome in GIVEN_UP
+
+
+def _is_one_more(p: Partition, attempts: list[list[Work]], number: int) -> bool:
+    before, attempt = attempts[number - 1], attempts[number]
+    if not _went_ill(before) and not _failed_elsewhere(p, before, attempt[0]):
+        return False
+    if attempt[0].event.kind == "delivered":
+        return _comes_again(p, before, attempt)
+    whole = {one.offset for one in before if one.event.kind == "delivered"} <= {one.offset for one in attempt}
+    return all(map(_gives_up, attempt)) and (whole or number == len(attempts) - 1)
 
 
 def _same_file(one: Work, other: Work) -> bool:
@@ -49,12 +96,59 @@ def _went_ill(batch: list[Work]) -> bool:
     return failed or len(ended) < len({one.offset for one in batch if one.event.kind == "delivered"})
 
 
+def _failed_elsewhere(p: Partition, before: list[Work], now: Work) -> bool:
+    """By then a record had failed, or never had an end, that was handed out at once with some of a batch, and some of
+    several partitions were."""
+    lines = [e for e in p.trial.of_kind("delivered", "processed") if e.source == now.event.source]
+    lines = sorted((e for e in lines if e.offset is not None), key=lambda e: e.seq)
+    at_once: list[list[Event]] = []
+    for number, line in enumerate(lines):
+        if line.kind == "delivered":
+            if number == 0 or lines[number - 1].kind != "delivered":
+                at_once.append([])
+            at_once[-1].append(line)
+    delivered = {one.event.seq for one in before if one.event.kind == "delivered"}
+    for given in at_once:
+        several = len({(e.topic, e.partition) for e in given}) > 1
+        if several and any(e.seq in delivered for e in given) and _failed_seq(lines, given) < now.event.seq:
+            return True
+    return False
+
+
+def _failed_seq(lines: list[Event], given: list[Event]) -> float:
+    found = []
+    for delivery in given:
+        alike = [e for e in lines if _record(e) == _record(delivery) and e.seq > delivery.seq]
+        ends = list(takewhile(lambda e: e.kind == "processed", alike))
+        found += [e.seq for e in ends if e.outcome == "failed"] if ends else [delivery.seq]
+    return min(found, default=float("inf"))
+
+
+def _record(line: Event) -> tuple[str | None, int | None, int | None]:
+    return line.topic, line.partition, line.offset
+
+
+def _goes_on(p: Partition, before: list[Work], batch: list[Work]) -> bool:
+    """It begins behind all of the batch before, with what was not committed past."""
+    given = [one.offset for one in before if one.event.kind == "delivered"]
+    if batch[0].event.kind != "delivered" or not given or batch[0].offset <= max(given):
+        return False
+    return any(batch[0].offset >= position for position in _committed(p, batch[0]))
+
+
+def _committed(p: Partition, work: Work) -> list[int]:
+    """The position that was committed when it was said, and when it may have been said at the earliest."""
+    found = []
+    for at_ns in (p.trial.earliest_ns(work.event.time_ns), work.event.time_ns):
+        stood = max((c for c in p.commits if c.effect_ns <= at_ns), key=lambda c: c.effect_ns, default=None)
+        found.append(p.log_start if stood is None or stood.value is None else stood.value)
+    return found
+
+
 def _comes_again(p: Partition, before: list[Work], batch: list[Work]) -> bool:
     """It begins with the first record that was not committed past by then, or again with that of the batch before."""
     first = batch[0]
-    for at_ns in (p.trial.earliest_ns(first.event.time_ns), first.event.time_ns):
-        stood = max((c for c in p.commits if c.effect_ns <= at_ns), key=lambda c: c.effect_ns, default=None)
-        committed = p.log_start if stood is None or stood.value is None else stood.value
+    for committed in _committed(p, first):
         following = min((offset for offset in p.records if offset >= committed), default=None)
         if first.offset == following or (first.offset == before[0].offset and first.offset >= committed):
             return True

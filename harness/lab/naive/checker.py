@@ -2743,6 +2743,9 @@ def work_after_revoke(p: Partition) -> Iterator[Found | None]:
     for work in p.deliveries + p.completions:
         said = [e for e in p.callbacks_of(work.event.source) if e.seq < work.event.seq]
         callbacks = [e for e in said if e not in p.never_given]
+        if _ended_after_others_had_it(p, work):
+            yield None if p.anybodys(work.event.source) else p.found(work.offset, kind=work.event.kind)
+            continue
         if not callbacks or callbacks[-1].kind not in ("revoked", "lost"):
             continue
         begun = [handler.begun.event.seq for handler in p.handlers if handler.ended == work]
@@ -2750,6 +2753,23 @@ def work_after_revoke(p: Partition) -> Iterator[Found | None]:
         if in_hand and naive_losses.is_a_loss(p, callbacks[-1]):
             continue
         yield None if p.anybodys(work.event.source) else p.found(work.offset, kind=work.event.kind)
+
+
+def _ended_after_others_had_it(p: Partition, done: Work) -> bool:
+    """It ends a handler that began before the partition was revoked, in a later ownership epoch, and the offsets log
+    gave the partition to somebody else in between."""
+    begun = [handler.begun.ownership_epoch for handler in p.handlers if handler.ended == done]
+    before, now = begun[0] if begun else None, done.ownership_epoch
+    if before is None or now is None or before == now or before.closed is None or done.event.outcome == "discarded":
+        return False
+    revoked = before.closed.kind == "revoked"
+    if not revoked and not (before.closed.kind == "lost" and not naive_losses.is_a_loss(p, before.closed)):
+        return False
+    if any(e.source == done.event.source for e in p.trial.of_kind("bad_line")):
+        return False
+    until_ns = p.trial.written_ns(now.opened)
+    between = [name for at_ns, name in p.owners_in_turn if before.opened.time_ns < at_ns < until_ns]
+    return any(name not in (None, before.member) for name in between)
 
 
 def zombie_work(p: Partition) -> Iterator[Found]:

@@ -1,0 +1,105 @@
+"""Failed batches: what a client of a member was handed out at once, of several partitions, and did not end well.
+
+A poll may return records of several partitions, and a listener that takes batches is handed all of them as one. Slices
+know one partition each: of a batch in which a record failed, or has no end, every one of its partitions gets a row. A
+batch is what a file says was delivered, to one client, before anything else is said of records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_trial.model.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Ints,
+    first_of,
+    joined,
+    last_true,
+    next_in,
+    ordered,
+    per_group,
+    picked,
+    previous_in,
+)
+from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import Table, stacked, table
+
+WORK = (Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)
+COLUMNS = ("client", "slice", "offset", "seq", "time_ns", "kind")
+ROW = ("slice", "seq", "time_ns", "failed_seq")
+
+
+class FailedBatches:
+    """Gathers those of one file; of its lines it keeps those of batches of which more is to come."""
+
+    def __init__(self) -> None:
+        self._open = _no_rows(*COLUMNS, "batch")
+        self._last = self._open  # the last line of each client
+        self._failed = [_no_rows(*ROW)]
+        self._begun = 0
+
+    def take(self, lines: Table) -> None:
+        """Takes the lines about records of the next block: those of COLUMNS."""
+        if len(lines):
+            self._settle(stacked(self._open, self._in_batches(lines)), at_end=False)
+
+    def rows(self) -> dict[str, Array]:
+        """Returns slice, seq and time_ns of the first delivery of each partition of each failed batch, and
+        `failed_seq`: the first line that told of it (of a record without an end, its delivery); once the file is
+        read."""
+        self._settle(self._open, at_end=True)
+        return dict(stacked(*self._failed).columns)
+
+    def _in_batches(self, lines: Table) -> Table:
+        """Returns lines with the number of the batch that was the last one to be delivered to their client."""
+        lines = stacked(self._last, lines.having(batch=np.full(len(lines), -1)))
+        lines = lines.take(ordered(lines["client"]))
+        new, delivered = lines["batch"] < 0, lines["kind"] == Kind.DELIVERED
+        begins = new & delivered & (picked(lines["kind"], previous_in(lines["client"]), 0) != Kind.DELIVERED)
+        number = np.where(begins, self._begun + np.cumsum(begins), lines["batch"])
+        self._begun += int(begins.sum())
+        lines = lines.having(batch=picked(number, last_true(lines["client"], begins | ~new), 0))
+        self._last = lines.take(next_in(lines["client"]) < 0)
+        return lines.take(new)
+
+    def _settle(self, lines: Table, *, at_end: bool) -> None:
+        """Tells of the batches of which nothing more is to come, and keeps the lines of the others."""
+        lines = lines.take(ordered(lines["client"], lines["slice"], lines["offset"], lines["seq"]))
+        record = joined(lines["client"], lines["slice"], lines["offset"])
+        delivery = last_true(record, lines["kind"] == Kind.DELIVERED)
+        begun = np.flatnonzero(lines["kind"] == Kind.DELIVERED)
+        given = lines.take(begun).having(failed_seq=_failed_seq(lines, delivery)[begun])
+        batches, number = np.unique(given["batch"], return_inverse=True)
+        several = _of_each(number, given["slice"], "max") > _of_each(number, given["slice"], "min")
+        waits = _of_each(number, (next_in(record)[begun] < 0).astype(np.int64), "max") == 1
+        open_ = np.isin(batches, self._last["batch"]) | (several & waits)
+        told = (several & (at_end | ~open_))[number]
+        failed_seq = _of_each(number, given["failed_seq"], "min")[number]
+        self._failed.append(_firsts(given.having(failed_seq=failed_seq).take(told & (failed_seq != NEVER))))
+        self._open = lines.take(np.isin(picked(lines["batch"], delivery, -1), batches[open_]))
+
+
+def _failed_seq(lines: Table, delivery: Ints) -> Ints:
+    """Returns of each delivery the first line by which its record failed, or its own where the record has no end; NEVER
+    of one that ended well. `delivery`: the one that each line is of."""
+    ended, failed = ((delivery >= 0) & (lines["kind"] == kind) for kind in (Kind.PROCESSED, Kind.FAILED))
+    first = per_group(delivery[failed], lines["seq"][failed], len(lines), how="min", start=NEVER)
+    endless = ~np.isin(np.arange(len(lines)), delivery[ended | failed])
+    return np.where(endless, lines["seq"], first)
+
+
+def _of_each(number: Array, values: Array, how: str) -> Ints:
+    """Returns the least or greatest value of each batch."""
+    return per_group(number, values, int(number.max(initial=-1)) + 1, how=how, start=NEVER if how == "min" else NONE)
+
+
+def _firsts(given: Table) -> Table:
+    """Returns the first delivery of each partition of each batch."""
+    given = given.take(ordered(given["batch"], given["slice"], given["seq"]))
+    return given.take(first_of(given["batch"], given["slice"])).only(*ROW)
+
+
+def _no_rows(*names: str) -> Table:
+    return table(**{name: np.empty(0, np.int64) for name in names})
