@@ -222,7 +222,7 @@ ARRIVALS = Family(
     },
 )
 ROLLED_BACK_ROWS = Family(
-    "rows of a table that end with an older record's state",  # in the slice of the newest record that they had shown
+    "states that ended with an older record's",  # in the slice of the newest record that they had shown
     (Kind.ROLLED_BACK,),
     {
         "offset": Column("offset", "offset of the newest record that the row had shown"),
@@ -230,6 +230,7 @@ ROLLED_BACK_ROWS = Family(
         "older_slice": Column("who", "the slice of that record: a place in the trial context's `slices`"),
         "older_seq": Column("until", "seq of the change with which it ended, in the same file"),
         "keyed": Column("flag", "1: both records have the same key; 0: they are of one entity, and have none"),
+        "last_state": Column("wall_ns", "whether it is certain that it ended so: a `LastState`"),
     },
 )
 HANDED_ON_RECORDS = Family(

@@ -170,7 +170,7 @@ class DuplicateEffects(Table):
 
 
 class StaleStates(Table):
-    """Rows of the consumer's table that ended with the state of an older record than one that they had shown.
+    """Rows of the consumer's table, or keys at its sink, that ended with the state of an older record than one before.
 
     `offset`: the newer record; `older_partition` (Kafka's number) and `older_offset`: the older one. `same_key`: both
     have the same key. `older_seq`: the change back, in the file of `source`.

@@ -83,6 +83,14 @@ class Outcome(IntEnum):
 OUTCOMES = {"done": Outcome.DONE, "discarded": Outcome.DISCARDED, "dead-lettered": Outcome.DEAD_LETTERED}
 
 
+class LastState(IntEnum):
+    """Whether it is certain with which state a row ended, and if not, why."""
+
+    CERTAIN = 0
+    UNANSWERED = 1  # the sink closed the connection of an effect, which may have been written
+    APART = 2  # its states lie in several partitions of the output topic
+
+
 class Protocol(IntEnum):
     """Which record of the offsets log a assignment record stands in."""
 
