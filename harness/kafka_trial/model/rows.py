@@ -56,6 +56,8 @@ class Kind(IntEnum):
     MOVED = 35
     AWAITED = 36
     HANDED_ON = 37
+    BEGUN_ELSEWHERE = 38
+    ENDED_ELSEWHERE = 39
     FAILED = 55
 
 
