@@ -1,8 +1,10 @@
-"""Rows that end with an older record's state: literal changes of a table, and what is said of them."""
+"""States that end as of an older record: literal changes of a table, or effects of a key, and what is said of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,14 +14,20 @@ from histories import (
     Line,
     committed,
     effect,
+    finding,
+    history,
     judged,
     not_judged,
     on,
+    sent,
     undecided,
     with_settings,
 )
 from kafka_trial.anomalies.invariant import find_invariant
 from kafka_trial.claim import Claim
+from kafka_trial.model.trial_context import Settings
+from lab.agreement.sayings import naive_says, vectorised_says
+from lab.history_strategies import History
 
 STATES = with_settings(events="none", sink="postgres", effects="state")
 KEYED = {"settings": STATES, "records": ["k", "k", "k"]}
@@ -32,7 +40,15 @@ def shows(record: int, *, row: int = 0, kind: str = "effect") -> Line:
 
 
 def stale(*lines: Line | list[Line], **frame: Any) -> list[dict[str, Any]]:
+    _agreed(lines, **{**KEYED, **frame})
     return judged("stale-state", lines, **{**KEYED, **frame})
+
+
+def _agreed(lines: Sequence[Line | list[Line]], *, settings: Settings, **frame: Any) -> None:
+    """Both judges say the same."""
+    told = {name: getattr(settings, name) for name in ("events", "sink", "effects", "progress", "delivery")}
+    one = cast("History", SimpleNamespace(events=history(lines, **frame), settings=told))
+    assert naive_says(one)["stale-state"] == vectorised_says(one)["stale-state"]
 
 
 def test_rows_that_end_with_their_newest_record_hold() -> None:
@@ -100,6 +116,109 @@ def test_it_is_judged_of_states_alone() -> None:
     assert "no change was seen of a row" in not_judged("stale-state", [effect(1), effect(0)], **KEYED)
 
 
+# --- states without rows: those of a key at the HTTP sink, or in an output topic ------------------------------------
+
+POSTED = with_settings(events="none", sink="http", effects="state")
+WRITTEN = with_settings(events="none", sink="topic", effects="state")
+
+
+def output(record: int, at: int, *, partition: int = 0, key: str | None = None) -> Line:
+    """The state of a record lies there in the output topic, under that key."""
+    place = {"topic": "out", "partition": partition, "offset": at} | ({} if key is None else {"key": key})
+    return Line("sink", "effect", effect(record).fields | place)
+
+
+def outputs(*partitions: list[int], **frame: Any) -> tuple[list[dict[str, Any]], int]:
+    """What is said of states in an output topic, and what is undecided: the records in each of its partitions."""
+    lines = [output(one, at, partition=n) for n, there in enumerate(partitions) for at, one in enumerate(there)]
+    frame = {**KEYED, "settings": WRITTEN, **frame}
+    _agreed([*lines, *committed(3)], **frame)
+    found = finding("stale-state", [*lines, *committed(3)], **frame)
+    return [dict(one.attributes) for one in found.instances], sum(found.undecided.values())
+
+
+@pytest.mark.parametrize(("settings", "told"), [(POSTED, effect), (WRITTEN, None)], ids=["http", "topic"])
+def test_a_key_whose_last_effect_is_of_an_older_record_is_stale(settings: Settings, told: Any) -> None:
+    """A late writer posts record 0 after another one has posted record 1; nothing mends it."""
+    lines = [effect(1), effect(0)] if told else [output(1, 0), output(0, 1)]
+    assert stale(*lines, committed(3), settings=settings) == [STALE]
+
+
+def test_the_order_of_an_output_topic_is_that_of_its_offsets() -> None:
+    """Not that in which it was read."""
+    assert stale(output(0, 1), output(1, 0), committed(3), settings=WRITTEN) == [STALE]
+
+
+@pytest.mark.parametrize(
+    ("lines", "records"),
+    [
+        ([effect(0), effect(1), effect(0), effect(1)], ["k", "k"]),
+        ([effect(1), effect(0), effect(2)], ["k", "k", "k"]),
+        ([effect(1), effect(0, outcome="fail")], ["k", "k"]),
+        ([effect(0)], ["k", "k"]),
+        ([effect(1), effect(0)], 2),
+        ([effect(1), effect(0)], ["k", "other"]),
+        ([effect(1, partition=0, offset=1), effect(0, partition=0, offset=0), effect(1)], ["k", "k"]),
+    ],
+    ids=["came-again", "mended", "refused", "never-written", "without-a-key", "two-keys", "says-its-place"],
+)
+def test_a_key_that_only_looks_stale_is_none(lines: list[Line], records: Any) -> None:
+    """The newest state is the last; the sink refused the older one; no key; two keys."""
+    assert stale(*lines, committed(3), settings=POSTED, records=records) == []
+
+
+def test_what_may_come_again_at_a_sink_is_undecided_too() -> None:
+    """The position does not cover the newer record."""
+    rolled_back = [effect(1), effect(0), *committed(1)]
+    assert undecided("stale-state", rolled_back, **{**KEYED, "settings": POSTED}) == 1
+
+
+def test_of_an_unanswered_effect_it_is_not_known_whether_it_was_written() -> None:
+    """The sink closed its connection: the state may have stayed what it was."""
+    frame = {**KEYED, "settings": POSTED}
+    cut = {number: effect(number, outcome="info") for number in (0, 1)}
+    unclear = [effect(1), cut[0]], [cut[1], effect(0)], [effect(1), effect(0), cut[1]], [effect(1), cut[0], cut[1]]
+    for lines in unclear:
+        assert undecided("stale-state", [*lines, *committed(3)], **frame) == 1
+        _agreed([*lines, *committed(3)], **frame)
+    for lines in ([effect(1), cut[0], effect(1)], [effect(0), cut[1]], [cut[0], cut[1], effect(1)]):
+        assert stale(*lines, committed(3), settings=POSTED) == []
+    assert stale(effect(1), effect(0), cut[0], committed(3), settings=POSTED) == [STALE]
+
+
+def test_states_of_one_key_in_two_partitions_of_the_output_are_undecided() -> None:
+    """Kafka promises no order between them; where each ends with an older record than the newest one, none is right."""
+    assert outputs([1], [0]) == ([], 1)
+    assert outputs([1, 0], [0]) == ([STALE], 0)
+    assert outputs([0, 1], [1]) == ([], 0)
+    assert outputs([0, 1], [2], records=["k", "k", "other"]) == ([], 0)
+    assert outputs([1, 0], [2], records=["k", "k", "other"]) == ([STALE], 0)
+
+
+def test_the_key_of_an_output_says_whose_state_it_is() -> None:
+    """Records of one customer, whose states are those of two orders; then those of one."""
+    two = output(1, 0, key="order-1"), output(0, 1, key="order-0"), committed(3)
+    assert stale(*two, settings=WRITTEN) == []
+    one = output(1, 0, key="order"), output(0, 1, key="order"), committed(3)
+    assert stale(*one, settings=WRITTEN) == [STALE]
+
+
+def test_a_key_that_moved_to_another_partition_is_mended_there() -> None:
+    """Of three records of a key the last lies in partition 1: it is the newest by its send and by its timestamp."""
+    there = {"topic": TOPIC, "partition": 1, "offset": 0, "id": "r1-0", "key": "k", **_at(200_000)}
+    lines = [*sent(0, key="k"), *sent(1, key="k"), invoked("r1-0", None), Line("observer", "record", there)]
+    posted = [Line("sink", "effect", {"id": name, "outcome": "ok"}) for name in ("r1", "r0", "r1-0")]
+    frame = {"records": ["k", "k"], "settings": POSTED, "partitions": 2}
+    commits = [*committed(2), *(on(1, line) for line in committed(1))]
+    assert [one for one in stale(*lines, *posted, *commits, **frame) if one["older_partition"] == 1] == []
+
+
+def test_an_entity_is_compared_at_a_sink_too() -> None:
+    """It was posted as of the later one, and ended with the earlier one."""
+    assert of_entity(settings=POSTED) == [{"offset": 0, "older_offset": 0, "older_partition": 0, "same_key": False}]
+    assert of_entity(settings=POSTED, entities=(None, None)) == []
+
+
 # --- entities: records without a key, over two partitions ----------------------------------------------------------
 
 
@@ -113,17 +232,19 @@ def of_entity(
     times: tuple[int, int] = (0, 5),
     entities: tuple[str | None, str | None] = ("e", "e"),
     reverse: bool = False,
+    settings: Settings = STATES,
 ) -> list[dict[str, Any]]:
     """r0 is sent to partition 0, then r1-0 to partition 1; the row shows r1-0 and ends with r0."""
     sent = [invoked("r0", entities[0]), invoked("r1-0", entities[1])]
     sent = sent[::-1] if reverse else sent
-    shown = [Line("sink", "effect", {"id": name, "outcome": "ok", "row": 0}) for name in ("r1-0", "r0")]
+    row = {"row": 0} if settings is STATES else {}
+    shown = [Line("sink", "effect", {"id": name, "outcome": "ok", **row}) for name in ("r1-0", "r0")]
     commits = [*committed(1), *(on(1, line) for line in committed(1))]
     stamped = [
         Line("observer", "record", {"topic": TOPIC, "partition": partition, "offset": 0, "id": name, **_at(ms)})
         for partition, name, ms in ((0, "r0", times[0]), (1, "r1-0", times[1]))
     ]
-    frame = {"records": 0, "partitions": 2, "settings": STATES}
+    frame = {"records": 0, "partitions": 2, "settings": settings}
     return stale(*sent, *stamped, *shown, *commits, **frame)
 
 

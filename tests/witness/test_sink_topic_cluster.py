@@ -53,11 +53,13 @@ def test_what_is_committed_is_an_effect_and_nothing_else(cluster: BootedCluster,
         for name, end in (("r0", producer.commit_transaction), ("r1", producer.abort_transaction)):
             producer.begin_transaction()
             producer.produce(topic, b"x", partition=0, headers={"order": name})
-            producer.produce(topic, b'{"order": {"id": 7}}', partition=1)
+            producer.produce(topic, b'{"order": {"id": 7}}', partition=1, key="k")
             assert producer.flush(30) == 0
             end(30)
         assert witness.snapshot(within_s=30) == "complete"
     assert told(folder, "effect") == {("r0", 0, 0), ("7", 1, 0)}
+    keys = {event.id: event.key for event in folder.events() if event.kind == "effect"}
+    assert keys == {"r0": None, "7": "k"}
 
 
 @pytest.mark.parametrize(("times", "by_its_broker"), [("LogAppendTime", True), ("CreateTime", False)])

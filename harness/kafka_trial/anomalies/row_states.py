@@ -1,4 +1,4 @@
-"""Row states: do the rows of the consumer's table end with what they should show?"""
+"""States: do the rows of the consumer's table, or the keys at its sink, end with what they should show?"""
 
 from __future__ import annotations
 
@@ -30,32 +30,39 @@ def _of_an_entity(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     level="sink",
     severity=45,
     rule=Rule(_claimed, _of_an_entity),
-    message="a row ended with record {older_offset} of partition {older_partition}, though it had shown record "
-    "{offset} of {place}, which is newer",
+    message="a state ended as that of record {older_offset} of partition {older_partition}, though it had been that of "
+    "record {offset} of {place}, which is newer",
     deciding=("same_key",),
     follows={"reordered-key": on_the_partition},
 )
 def stale_state(partitions: Partitions) -> Findings:
-    """A row of the table ended with an older record's state than one it had shown before. Judged by the table's log.
+    """A state ended as that of an older record than one before: a row of the table, or a key at the sink.
 
-    "Messages are never lost but may be redelivered" (Kafka, Message Delivery Semantics). If the rows of a table are
-    states, a record that comes again may roll a row back, and the row is right once the later records have come again
-    too. If they do not come, the newest state that was written is lost. Whoever declares `effects = "state"` under
-    at-least-once or exactly-once promises that the newest state stands in the end, whatever order is claimed. Records
-    of one key and partition are compared by offset (same_key). Records of one entity without a key lie in several
-    partitions, between which Kafka promises no order: that is a violation only if `state = "entity"` is claimed, and
-    only if sends and timestamps show which is newer. Legal while the row is behind for a time. A row is not stale
-    because of a record that never changed it (dead-lettered, failed, dropped), nor if the row is gone. A member that
-    lost its partition without being told is not excused, because everybody reads the table. Undecided while the
-    position does not cover the newer record, which may come again.
+    "Messages are never lost but may be redelivered" (Kafka, Message Delivery Semantics). If effects are states, a
+    record that comes again may roll a state back, and it is right once the later records have come again too. If they
+    do not come, the newest state that was written is lost. Whoever declares `effects = "state"` under at-least-once or
+    exactly-once promises that the newest state stands in the end, whatever order is claimed. Rows are those of the
+    table's log. At the HTTP sink and in an output topic there is one state of each key: the last is the effect that
+    came last, or lies last in its partition ("Messages sent by a producer to a particular topic partition will be
+    appended in the order they are sent"), where an output with another key is another state. Records of one key and
+    partition are compared by offset (same_key). Records of one entity without a key lie in several partitions, between
+    which Kafka promises no order: that is a violation only if `state = "entity"` is claimed, and only if sends and
+    timestamps show which is newer. Legal while the state is behind for a time. A state is not stale because of a record
+    that never changed it (dead-lettered, failed, dropped, refused by the sink), nor if its row is gone. A member that
+    lost its partition without being told is not excused, because everybody reads the states. Undecided while the
+    position does not cover the newer record, which may come again; if the sink closed the connection of an effect that
+    decides it; and if the states of one key lie in several partitions of the output topic.
 
-    Smallest history: records 0 and 1 of key k; row 0 changes to record 1, then to record 0; commit 2.
+    Smallest history: records 0 and 1 of key k; row 0 changes to record 1, then to record 0; commit 2. At a sink: the
+    effect of record 1, then that of record 0; commit 2.
 
-    Usual cause: An upsert in which the last writer wins, by several workers or by a member that had lost the partition;
+    Usual cause: A write in which the last writer wins, by several workers or by a member that had lost the partition;
     or a check of what is newer that is not one with the write.
 
     Remedy: Write only what is newer, in one statement: `INSERT … ON CONFLICT … DO UPDATE … WHERE` the row's version is
-    older than the record's; a SELECT before the write decides nothing.
+    older than the record's; a SELECT before the write decides nothing. An output topic keeps the order of writers that
+    are fenced: transactions (KIP-447). An endpoint has to compare versions itself. The trial's sink does not: claim
+    `state = "none"` if yours does.
     """
     stale, undecided = split_undecided(partitions.stale_states)
     rows = table(

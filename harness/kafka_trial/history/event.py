@@ -38,10 +38,10 @@ consumer-M-I        started           pid lane consumer? protocol? started_with?
                     every line carries member and incarnation; client_id? member_id? (as the consumer printed them: which
                                       of several clients in its process speaks); source_wall_ns? (its time_ms: when it was, by
                                       the consumer's clock)
-sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
+sink                effect            id topic? partition? offset? key? outcome(ok|fail|info) member?
                                       checksum? (CRC-32 of its body) json_checksum? (of what that says, where it is JSON: of
                                        its compact form, keys sorted)
-                                      (of a sink topic: topic, partition and offset are the output's own, no member is
+                                      (of a sink topic: topic, partition, offset and key are the output's own, no member is
                                        told, and source_wall_ns is when its broker wrote it, where it says so; without a
                                        topic they are what the effect says of its record)
                                       (of a sink table: change(insert|update), row (its number in the table, whatever stands in

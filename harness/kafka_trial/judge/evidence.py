@@ -138,7 +138,8 @@ def _effects(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 def _row_states(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.effects != "state":
         return NotJudged(NotJudgedReason.NO_STATES)
-    return None if trial_context.rows_told else NotJudged(NotJudgedReason.ROWS_UNKNOWN)
+    by_key = trial_context.settings.sink in ("http", "topic")
+    return None if by_key or trial_context.rows_told else NotJudged(NotJudgedReason.ROWS_UNKNOWN)
 
 
 def _member_lines(trial_context: TrialContext, seen: Seen) -> NotJudged | None:

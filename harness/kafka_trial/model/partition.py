@@ -130,8 +130,8 @@ class Redeliveries(Table):
     sink, each further effect that lines do not explain is a row too.
 
     `floor`: the committed offset from which its ownership epoch had to start; NONE: not known, or progress is not in
-    Kafka. `below_floor`: it lies below that, another ownership epoch had the record, and no log that was cut off
-    explains it. `opened_…`: the proof that the ownership epoch began.
+    Kafka. `below_floor`: it lies below that in the trial's topic, another ownership epoch had the record, and no log
+    that was cut off explains it. `opened_…`: the proof that the ownership epoch began.
     """
 
     slice: Ints
@@ -170,7 +170,7 @@ class DuplicateEffects(Table):
 
 
 class StaleStates(Table):
-    """Rows of the consumer's table that ended with the state of an older record than one that they had shown.
+    """Rows of the consumer's table, or keys at its sink, that ended with the state of an older record than one before.
 
     `offset`: the newer record; `older_partition` (Kafka's number) and `older_offset`: the older one. `same_key`: both
     have the same key. `older_seq`: the change back, in the file of `source`.

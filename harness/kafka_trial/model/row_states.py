@@ -1,6 +1,6 @@
 """How `StaleStates` is made; what its columns mean stands in `partition.py`.
 
-Which rows end with the state of an older record is read out of the table's own log (`judge/row_states.py`).
+Which states end as that of an older record is read out of the sink's file (`judge/row_states.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import final_committed_offsets
 from kafka_trial.model.partition import StaleStates
-from kafka_trial.model.rows import Kind
+from kafka_trial.model.rows import Kind, LastState
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @index
 def stale_states(batch: Batch) -> StaleStates:
-    """Returns the rows of the consumer's table that ended with the state of an older record."""
+    """Returns the rows of the consumer's table, or keys at its sink, that ended with the state of an older record."""
     rows = batch.of(Kind.ROLLED_BACK).sorted_by("slice", "offset", "older_seq")
     open_ended = rows["offset"] >= final_committed_offsets(batch)[rows["slice"]]
     open_ended &= batch.trial_context.settings.in_offsets_log
@@ -29,5 +29,9 @@ def stale_states(batch: Batch) -> StaleStates:
     return StaleStates(rows.columns).having(
         older_partition=partitions[rows["older_slice"]],
         same_key=rows["keyed"] == 1,
-        why=undecided_because((Undecided.MAY_COME_AGAIN, open_ended)),
+        why=undecided_because(
+            (Undecided.MAY_COME_AGAIN, open_ended),
+            (Undecided.UNANSWERED_STATE, rows["last_state"] == LastState.UNANSWERED),
+            (Undecided.OUTPUTS_APART, rows["last_state"] == LastState.APART),
+        ),
     )

@@ -56,7 +56,9 @@ class Kind(IntEnum):
     MOVED = 35
     AWAITED = 36
     HANDED_ON = 37
-    BATCH_FAILED = 38
+    BEGUN_ELSEWHERE = 38
+    ENDED_ELSEWHERE = 39
+    BATCH_FAILED = 40
     FAILED = 55
 
 
@@ -82,6 +84,14 @@ class Outcome(IntEnum):
 
 
 OUTCOMES = {"done": Outcome.DONE, "discarded": Outcome.DISCARDED, "dead-lettered": Outcome.DEAD_LETTERED}
+
+
+class LastState(IntEnum):
+    """Whether it is certain with which state a row ended, and if not, why."""
+
+    CERTAIN = 0
+    UNANSWERED = 1  # the sink closed the connection of an effect, which may have been written
+    APART = 2  # its states lie in several partitions of the output topic
 
 
 class Protocol(IntEnum):

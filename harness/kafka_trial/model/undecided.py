@@ -65,7 +65,15 @@ class Undecided(StrEnum):
     LATER_COMMITTER_UNKNOWN = (
         "the member says that it was stored, the request log that it was refused; it is not known who made a later one"
     )
-    MAY_COME_AGAIN = "a row shows an older record, and the newer one is not committed past: it may still come again"
+    MAY_COME_AGAIN = "a state shows an older record, and the newer one is not committed past: it may still come again"
+    UNANSWERED_STATE = (
+        "the sink closed the connection of an effect: it is not known whether its state was written, and so not "
+        "whether that of an older record was the last"
+    )
+    OUTPUTS_APART = (
+        "the states of one key lie in several partitions of the output topic, between which Kafka promises no order, "
+        "and one of these ends with an older record: it is not known which state is the last (give the output the key)"
+    )
     ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
     OWNER_UNKNOWN = "it is not known who owned the partition"
     SKIP_UNKNOWN = "no evidence shows whether it skipped a record"

@@ -96,8 +96,9 @@ class SinkTopic:
             return
         kind, time_ms = message.timestamp()
         written_ns = time_ms * 1_000_000 if kind == TIMESTAMP_LOG_APPEND_TIME else None
-        sums = checksums(message.value())
-        self._recorder.record("effect", id=name, outcome="ok", **place, **sums, source_wall_ns=written_ns)
+        key = message.key()
+        said = {"source_wall_ns": written_ns, "key": None if key is None else key.decode(errors="backslashreplace")}
+        self._recorder.record("effect", id=name, outcome="ok", **place, **checksums(message.value()), **said)
 
     def _ends(self, *, committed: bool) -> dict[int, int]:
         """Returns the log end of each partition, or its last stable offset; those nobody answers for are missing."""
