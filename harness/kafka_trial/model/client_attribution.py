@@ -19,7 +19,7 @@ from kafka_trial.model.request_logs import complete_until_ns, read_to_end
 from kafka_trial.model.rows import CALLBACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
@@ -49,6 +49,20 @@ def group_members(batch: Batch, lines: Table) -> Ints:
     client = np.where(named >= 0, named, _sole_clients(batch, lines["slice"], lines["source"]))
     process = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     return np.where(_among_others(batch, lines["source"]), client, process)
+
+
+def certainly_of_client(batch: Batch, file: Table, own_clients: Sequence[int]) -> list[bool | None]:
+    """Returns for each own client that lines of a process name (-1: none) whether it is that of one of its files
+    (slice, source, client: one row); None where nothing tells."""
+    canonical, named = _canonical_clients(batch), named_in_log(batch)
+    mine, sole = int(file["client"][0]), int(_sole_clients(batch, file["slice"], file["source"])[0])
+    among = bool(_among_others(batch, file["source"])[0])
+    found: list[bool | None] = []
+    for own in own_clients:
+        client = int(canonical[own])
+        same = named[client] == sole if mine < 0 <= sole else client == mine
+        found.append(True if same else None if among and client < 0 else False)
+    return found
 
 
 def alone(batch: Batch, lines: Table) -> Bools:

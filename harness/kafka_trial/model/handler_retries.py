@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kafka_trial.model.attempt_starts import committed_before
+from kafka_trial.model.attempts import failed_batches
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handlers import ENDS
@@ -37,12 +39,15 @@ def handler_starts(batch: Batch) -> Table:
     """Returns every time that a record was taken in hand: the deliveries, and the completions that no delivery began.
 
     With the columns of `member_lines`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
-    attempt); `retry`: and nothing at its place or behind it was completed by then.
+    attempt, unless an earlier one had committed it); `retry`: and nothing at its place or behind it was completed by
+    then.
     """
     begins = _begins(member_lines(batch))
     found = member_lines(batch).take(begins)
-    repeated = _repeated(found)
-    undone = _completed(batch)[begins] < found["offset"]
+    kept = committed_before(batch, found)
+    repeated = np.where(kept, _repeated(found, "ownership_epoch"), _repeated(found, "ownership_epoch", "attempt"))
+    inside, whole = (_completed(batch, *of)[begins] for of in (("ownership_epoch", "attempt"), ("ownership_epoch",)))
+    undone = np.where(kept, whole, inside) < found["offset"]
     retry = (repeated & undone & ~(_effect_behind(batch, found))) | (repeated & _of_replayed_batch(batch, found))
     return found.having(repeated=repeated, retry=retry)
 
@@ -61,8 +66,8 @@ def _begins(own: Table) -> Bools:
 @index
 def batch_starts(batch: Batch) -> Table:
     """Returns file, seq and `again` of the first delivery of each batch, of handlers that take batches, sorted; none of
-    others. `again`: the batch before it did not end well, and it is the first record that was not committed past by
-    then, or that of the batch before: it is handed out once more."""
+    others. `again`: the batch before it did not end well, in this partition or in another one that it had, and it is
+    the first record that was not committed past by then, or that of the batch before: it is handed out once more."""
     own = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     own = own.take(np.full(len(own), batch.trial_context.settings.handler == "batch"))
     epoch = joined(own["file"], own["ownership_epoch"] + 1)
@@ -71,7 +76,8 @@ def batch_starts(batch: Batch) -> Table:
     begins = delivered & (picked(own["kind"], before, 0) != Kind.DELIVERED)
     first = own.take(begins)
     previous = previous_in(epoch[begins])
-    ill = picked(_ended_ill(own, first, np.cumsum(begins) - 1).astype(np.int64), previous, 0) == 1
+    ended_ill = _ended_ill(own, first, np.cumsum(begins) - 1) | failed_batches(batch, first)
+    ill = picked(ended_ill.astype(np.int64), previous, 0) == 1
     earlier = picked(first["offset"], previous, NONE)
     log, records = commits_in_effect(batch).sorted_by("slice", "effect_ns"), batch.records
     again = np.zeros(len(first), np.bool_)
@@ -116,22 +122,24 @@ def _of_replayed_batch(batch: Batch, begun: Table) -> Bools:
     return again
 
 
-def _repeated(begun: Table) -> Bools:
-    order = ordered(begun["ownership_epoch"], begun["attempt"], begun["offset"])
-    same = joined(begun["ownership_epoch"], begun["attempt"], begun["offset"])[order]
+def _repeated(begun: Table, *of: str) -> Bools:
+    """Returns which rows were not the first of their record in what the columns `of` name."""
+    same = joined(*(begun[name] for name in (*of, "offset")))
+    order = ordered(same)
+    same = same[order]
     repeated = np.zeros(len(begun), np.bool_)
     repeated[order] = number_in(same) > 0
     return repeated & (begun["ownership_epoch"] >= 0)
 
 
-def _completed(batch: Batch) -> Ints:
-    """Returns for each row of `member_lines` the highest offset that its ownership epoch had completed before, in its
-    attempt."""
+def _completed(batch: Batch, *of: str) -> Ints:
+    """Returns for each row of `member_lines` the highest offset that had been completed before in what the columns `of`
+    name, its ownership epoch or its attempt there."""
     own = member_lines(batch)
     held = np.flatnonzero(own["ownership_epoch"] >= 0)
     offsets = np.where(own["kind"][held] == Kind.PROCESSED, own["offset"][held], NONE)
     highest = np.full(len(own), NONE, np.int64)
-    group = joined(own["ownership_epoch"][held], own["attempt"][held])
+    group = joined(*(own[name][held] for name in of))
     highest[held] = picked(offsets, max_before(group, offsets), NONE)
     return highest
 

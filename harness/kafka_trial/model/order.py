@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.model.attempt_starts import committed_before
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.handler_retries import handler_starts, latest_replay
@@ -44,7 +45,9 @@ def nonmonotonic_polls(batch: Batch) -> NonmonotonicPolls:
     """Returns deliveries of a record, or of one before it, that had been delivered in their ownership epoch."""
     given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
-    highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
+    inside, whole = joined(held["ownership_epoch"], held["attempt"]), held["ownership_epoch"]
+    kept = committed_before(batch, held)
+    highest = np.where(kept, max_before(whole, held["offset"]), max_before(inside, held["offset"]))
     furthest = picked(held["offset"], highest, NONE)
     back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
     back &= ~truncated_below(batch, held, furthest)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lab.naive import attempts as naive_attempts
+
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Work
 
@@ -23,7 +25,8 @@ def replays(p: Partition, work: Work) -> list[int]:
     for number, batch in enumerate(batches):
         if batch[0].event.seq > work.event.seq:
             break
-        again = number > 0 and _went_ill(batches[number - 1]) and _comes_again(p, batches[number - 1], batch)
+        ill = number > 0 and (_went_ill(batches[number - 1]) or naive_attempts.failed_in(p, batches[number - 1][0]))
+        again = ill and _comes_again(p, batches[number - 1], batch)
         found.append(batch[0].event.seq if again else -1)
     return found
 

@@ -1,0 +1,106 @@
+"""Attempts that members gave up, and the producers in whose transactions positions were handed in.
+
+Stands beside `history_reader.py`. An attempt may span partitions, so that the line which ends it is not in the slice of
+each: such lines are few, and go into the trial context. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.history_names import HistoryNames, slices_of
+from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
+from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.trial_context import GivenUp, PositionProducer
+
+
+@dataclass
+class GivenUpLines:
+    """Reads the blocks of a member's file; holds of each client in it with which line its latest batch began, and
+    whether that still grows: a batch is all that is delivered before the next end of a record."""
+
+    _begun_seq: dict[int, int] = field(default_factory=dict)
+    _growing: set[int] = field(default_factory=set)
+
+    def take(self, names: HistoryNames, source: int, columns: Columns) -> Iterator[GivenUp]:
+        """Yields the lines of a block with which the member gave an attempt up."""
+        begun_seq = self._batches(columns)
+        yield from (
+            GivenUp(**about, source=source, begun_seq=int(begun_seq[row])) for row, about in _given_up(names, columns)
+        )
+
+    def _batches(self, columns: Columns) -> Array:
+        """Returns with which line the batch began that each line of a block is about; NONE where it is of none."""
+        found = np.full(len(columns), NONE, np.int64)
+        work = columns.rows_of("delivered", "processed")
+        begins = columns.is_kind("delivered")
+        for client in np.unique(columns[OWN_CLIENT][work]).tolist():
+            rows = work[columns[OWN_CLIENT][work] == client]
+            first = begins[rows] & ~np.append(client in self._growing, begins[rows][:-1])
+            number = np.cumsum(first)
+            seqs = np.append(self._begun_seq.get(client, NONE), columns["seq"][rows[first]])
+            found[rows] = seqs[number]
+            self._begun_seq[client] = int(seqs[-1])
+            (self._growing.add if begins[rows[-1]] else self._growing.discard)(client)
+        return found
+
+
+def _given_up(names: HistoryNames, columns: Columns) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the row of each line that gives an attempt up, and what it says."""
+    commits = columns.is_kind("commit") & (columns.codes("outcome", {"fail": 1}) == 1)
+    records = columns.is_kind("processed") & (columns.codes("outcome", {"failed": 1}) == 1)
+    if not (commits | records).any():
+        return
+    named: dict[int, set[int]] = defaultdict(set)
+    for row, place in (*_listed(names, columns, commits), *_placed(names, columns, records)):
+        named[row].add(place)
+    for row in np.flatnonzero(commits | records).tolist():
+        said = {"seq": "seq", "time_ns": "time_ns", "own_client": OWN_CLIENT}
+        about: dict[str, Any] = {name: int(columns[column][row]) for name, column in said.items()}
+        yield row, about | {"record": bool(records[row]), "slices": tuple(sorted(named[row]))}
+
+
+@dataclass
+class PositionProducers:
+    """Gathers the producers of requests that hand positions in: their slices and times, by lane and producer id."""
+
+    _slices: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    _times: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, names: HistoryNames, columns: Columns) -> None:
+        """Takes the requests of a block into account."""
+        asked = columns.codes("api", {"TXNOFFSETCOMMIT": 1}, fold=True) == 1
+        asked &= columns.is_kind("request") & names.of_group(columns)
+        asked &= (columns["lane"] != NONE) & (columns["producer_id"] != NONE)
+        for row, place in _listed(names, columns, asked):
+            producer = int(columns["lane"][row]), int(columns["producer_id"][row])
+            self._slices[producer].add(place)
+            time_ns = int(columns["time_ns"][row])
+            first_ns, last_ns = self._times.get(producer, (time_ns, time_ns))
+            self._times[producer] = min(first_ns, time_ns), max(last_ns, time_ns)
+
+    def all(self) -> tuple[PositionProducer, ...]:
+        """Returns what is known of each producer."""
+        found = sorted(self._slices.items())
+        return tuple(PositionProducer(*one, tuple(sorted(places)), *self._times[one]) for one, places in found)
+
+
+def _listed(names: HistoryNames, columns: Columns, mask: Array) -> Iterator[tuple[int, int]]:
+    """Yields row and slice of each entry of the masked rows."""
+    if mask.any():
+        rows, entries = columns.entries("entries", mask)
+        places = slices_of(names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+        yield from zip(rows.tolist(), places.tolist(), strict=True)
+
+
+def _placed(names: HistoryNames, columns: Columns, mask: Array) -> Iterator[tuple[int, int]]:
+    """Yields row and slice of each masked row that is about a record."""
+    rows = np.flatnonzero(mask)
+    places = slices_of(names, columns.text("topic", rows), columns["partition"][rows])
+    yield from zip(rows.tolist(), places.tolist(), strict=True)
