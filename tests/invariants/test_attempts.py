@@ -10,6 +10,7 @@ from group_lines import joined, synced
 from histories import (
     Line,
     after,
+    asked,
     assigned,
     commit,
     committed,
@@ -138,10 +139,23 @@ def test_producers_one_after_the_other_have_one_transaction_at_a_time() -> None:
     assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one]) == {}
 
 
-def test_producers_at_once_that_share_a_partition_share_their_transactions() -> None:
+def both_handed_in(*, producer: int) -> Line:
+    """One request with the positions of both partitions."""
+    entries = [{"topic": "t", "partition": partition, "committed_offset": 2, "error": 0} for partition in (0, 1)]
+    one = asked("TXN_OFFSET_COMMIT", "m0", 2, producer=producer)
+    return replace(one, fields=one.fields | {"entries": entries})
+
+
+def test_producers_at_once_whose_requests_hold_both_positions_share_their_transactions() -> None:
     """The later one hands in both positions."""
-    one = [*handed_in(0, 2), *handed_in(0, 2, producer=8), *handed_in(1, 2, producer=8), *handed_in(0, 2)]
+    one = [*handed_in(0, 2), both_handed_in(producer=8), *handed_in(0, 2)]
     assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one]) == {}
+
+
+def test_producers_of_a_pool_may_have_transactions_of_one_partition_each() -> None:
+    """Both positions came from one producer, but never in one request."""
+    one = [*handed_in(0, 2), *handed_in(0, 2, producer=8), *handed_in(1, 2, producer=8), *handed_in(0, 2)]
+    assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one]) == back(OPEN, OPEN)
 
 
 def test_without_the_requests_of_its_producers_nothing_tells() -> None:

@@ -68,9 +68,10 @@ def _given_up(names: HistoryNames, columns: Columns) -> Iterator[tuple[int, dict
 
 @dataclass
 class PositionProducers:
-    """Gathers the producers of requests that hand positions in: their slices and times, by lane and producer id."""
+    """Gathers the producers of requests that hand positions in: groups of their slices, and times, by lane and producer
+    id."""
 
-    _slices: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    _groups: dict[tuple[int, int], list[set[int]]] = field(default_factory=lambda: defaultdict(list))
     _times: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def take(self, names: HistoryNames, columns: Columns) -> None:
@@ -78,17 +79,22 @@ class PositionProducers:
         asked = columns.codes("api", {"TXNOFFSETCOMMIT": 1}, fold=True) == 1
         asked &= columns.is_kind("request") & names.of_group(columns)
         asked &= (columns["lane"] != NONE) & (columns["producer_id"] != NONE)
+        requests: dict[int, set[int]] = defaultdict(set)
         for row, place in _listed(names, columns, asked):
+            requests[row].add(place)
+        for row, places in requests.items():
             producer = int(columns["lane"][row]), int(columns["producer_id"][row])
-            self._slices[producer].add(place)
+            apart = [group for group in self._groups[producer] if not group & places]
+            shared = [group for group in self._groups[producer] if group & places]
+            self._groups[producer] = [*apart, places.union(*shared)]
             time_ns = int(columns["time_ns"][row])
             first_ns, last_ns = self._times.get(producer, (time_ns, time_ns))
             self._times[producer] = min(first_ns, time_ns), max(last_ns, time_ns)
 
     def all(self) -> tuple[PositionProducer, ...]:
         """Returns what is known of each producer."""
-        found = sorted(self._slices.items())
-        return tuple(PositionProducer(*one, tuple(sorted(places)), *self._times[one]) for one, places in found)
+        groups = {one: tuple(sorted(tuple(sorted(group)) for group in of)) for one, of in sorted(self._groups.items())}
+        return tuple(PositionProducer(*one, together, *self._times[one]) for one, together in groups.items())
 
 
 def _listed(names: HistoryNames, columns: Columns, mask: Array) -> Iterator[tuple[int, int]]:

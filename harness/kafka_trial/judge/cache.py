@@ -233,7 +233,8 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "given_up": tuple(GivenUp(**dict(one) | {"slices": tuple(one["slices"])}) for one in plain["given_up"]),
             "position_producers": tuple(
-                PositionProducer(**dict(one) | {"slices": tuple(one["slices"])}) for one in plain["position_producers"]
+                PositionProducer(**dict(one) | {"together": tuple(map(tuple, one["together"]))})
+                for one in plain["position_producers"]
             ),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(_membership(one) for one in plain["memberships"]),

@@ -1,7 +1,8 @@
 """Where attempts began: what had been committed in a partition when its member gave the attempt before up.
 
-An aborted transaction takes back what was done in it, and nothing of what an earlier one had committed: "the consumer
-must be reset to the last committed position" (KIP-98, as far as it matters here). Who begins below that steps back.
+An aborted transaction takes back what was done in it, and nothing of what an earlier one had committed. After the abort
+a consumer resets its positions to the last committed ones (`resetToLastCommittedPositions` in Kafka's example
+ExactlyOnceMessageProcessor). Who begins below that steps back.
 """
 
 from __future__ import annotations

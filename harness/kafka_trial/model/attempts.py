@@ -3,12 +3,14 @@
 "Atomic writes across multiple partitions" (KIP-98): a transaction that is aborted takes back what it did in each of
 them. So the line with which a member gives it up ends the attempt of that client in every partition that belongs to
 the transaction, whichever the line names, and the client begins each of them anew where it was committed. A process may
-have one producer for each partition (the way before KIP-447): these are transactions of their own. The request log
-tells, which producer handed in which positions. Where it does not, it is not certain that the attempt ended. A record
-that failed may be tried again inside its transaction, so that its line alone makes nothing certain either.
+have one producer for each partition (the way before KIP-447), or take them from a pool: these are transactions of their
+own. The request log tells which producer handed in which positions. Where it does not, it is not certain that the
+attempt ended. A record that failed may be tried again inside its transaction, so that its line alone makes nothing
+certain either.
 
-A batch that a handler takes is all that its client delivers before the first end of a record, of whichever partitions:
-"the entire batch" is handed out again when its listener throws (Spring for Apache Kafka, Batch Listeners).
+A batch that a handler takes is all that its client delivers before the first end of a record, of whichever partitions.
+When one of its records fails it may be handed out again as a whole (Spring for Apache Kafka, DefaultErrorHandler: where
+the exception does not name the record).
 """
 
 from __future__ import annotations
@@ -100,14 +102,18 @@ def _is_of_transaction(producers: Sequence[PositionProducer], line: GivenUp, pla
 def _is_shared(producers: Sequence[PositionProducer], line: GivenUp, place: int) -> bool | None:
     """Tells whether a slice is handed in together with those that a line names; None: nothing shows it.
 
-    One producer at a time has one transaction at a time. A line that names nothing means all that its process does.
+    One producer at a time has one transaction at a time. Of several at once only positions in one request are surely in
+    one transaction, and those of different producers surely in two. A line that names nothing means all that its
+    process does.
     """
     by_time = sorted(producers, key=lambda one: (one.first_ns, -one.last_ns))
     at_once = any(later.first_ns < max_ns for later, max_ns in zip(by_time[1:], _last_so_far(by_time), strict=False))
     if not at_once:
         return True if producers or not line.slices else None
-    own, named = ({one.producer_id for one in producers if {*one.slices} & of} for of in ({place}, {*line.slices}))
-    return True if own & named else False if own and named else None
+    if any(place in group and {*group} & {*line.slices} for one in producers for group in one.together):
+        return True
+    own, named = ({one.producer_id for one in producers if one.hands_in & of} for of in ({place}, {*line.slices}))
+    return False if own and named and not own & named else None
 
 
 def _last_so_far(producers: Sequence[PositionProducer]) -> list[int]:

@@ -384,14 +384,22 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class PositionProducer:
-    """A producer in whose transactions positions were handed in on a lane (TxnOffsetCommit): those of which slices,
-    sorted, and when the first and the last such request were read."""
+    """A producer in whose transactions positions were handed in on a lane (TxnOffsetCommit).
+
+    `together`: the slices, in groups of those that were in one request, or in several with some in common. When the
+    first and the last such request were read.
+    """
 
     lane: int
     producer_id: int
-    slices: tuple[int, ...]
+    together: tuple[tuple[int, ...], ...]
     first_ns: int
     last_ns: int
+
+    @property
+    def hands_in(self) -> set[int]:
+        """The slices whose positions it handed in."""
+        return {place for group in self.together for place in group}
 
 
 @dataclass(frozen=True)

@@ -81,28 +81,36 @@ def _is_of(p: Partition, source: str, line: Event) -> bool | None:
 
 def _has(p: Partition, source: str, line: Event) -> bool | None:
     """The transaction that it gives up has the partition; None: nobody knows."""
-    listed = line.details.get("entries") or []
-    named = {(p.trial.topic_of(entry), entry["partition"]) for entry in listed}
-    named |= {(line.topic, line.partition)} if line.kind == "processed" else set()
-    shared = _shared(_producers(p, source), p.tp, named)
+    named = {(line.topic, line.partition)} if line.kind == "processed" else _places(p, line)
+    shared = _shared(p, _producers(p, source), named)
     if line.kind == "processed":
         return False if shared is False else None
     return True if p.tp in named else shared
 
 
-def _shared(producers: dict[Any, list[Event]], tp: Any, named: set[Any]) -> bool | None:
+def _shared(p: Partition, producers: dict[Any, list[Event]], named: set[Any]) -> bool | None:
     spans = [(min(e.time_ns for e in asked), max(e.time_ns for e in asked)) for asked in producers.values()]
     if not any(one[0] <= other[0] < one[1] for one, other in permutations(spans, 2)):
         return True if producers or not named else None
-    own = {producer for producer, asked in producers.items() if tp in _handed_in(asked)}
-    theirs = {producer for producer, asked in producers.items() if named & _handed_in(asked)}
-    if own & theirs:
+    handed_in = {producer: [_places(p, e) for e in asked] for producer, asked in producers.items()}
+    if any(named & _beside(p.tp, requests) for requests in handed_in.values()):
         return True
-    return False if own and theirs else None
+    own = {producer for producer, requests in handed_in.items() if p.tp in set().union(*requests)}
+    theirs = {producer for producer, requests in handed_in.items() if named & set().union(*requests)}
+    return False if own and theirs and not own & theirs else None
 
 
-def _handed_in(asked: list[Event]) -> set[Any]:
-    return {(entry.get("topic"), entry["partition"]) for e in asked for entry in e.details["entries"]}
+def _places(p: Partition, line: Event) -> set[Any]:
+    """The partitions that it lists."""
+    return {(p.trial.topic_of(entry), entry["partition"]) for entry in line.details.get("entries") or []}
+
+
+def _beside(tp: Any, requests: list[set[Any]]) -> set[Any]:
+    """The partition, and all that was in one request with it, or with what was."""
+    found = {tp}
+    while more := {one for places in requests if places & found for one in places} - found:
+        found |= more
+    return found
 
 
 def _producers(p: Partition, source: str) -> dict[Any, list[Event]]:
@@ -140,4 +148,4 @@ def _committed(p: Partition, work: Work, end: Event) -> float:
     own = [one for one in p.commits if one.committer == epoch.member and one.value is not None]
     known = sorted((one for one in own if one.effect_ns <= until_ns), key=lambda one: one.effect_ns)[-1:]
     by_log = [one.value for one in known if one.effect_ns >= epoch.opened.time_ns and one.value is not None]
-    return max([-1, *by_lines, *by_log])
+    return max([-1, *map(int, by_lines), *by_log])
