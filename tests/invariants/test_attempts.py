@@ -100,6 +100,12 @@ def test_one_abort_begins_one_attempt() -> None:
     assert found([*BOTH, gave_up("m0"), *AGAIN, *done(1, 0), *TOGETHER])["nonmonotonic-poll"] == [(1, 0)]
 
 
+def test_whoever_went_on_after_the_abort_steps_back_as_ever() -> None:
+    """The next attempt began at record 2 of partition 1; it reads records 0 and 1 again only later."""
+    told = found([*BOTH, gave_up("m0"), *done(1, 2), *done(1, 0, 1), *done(0, 0, 1), *TOGETHER])
+    assert told["nonmonotonic-poll"] == [(1, 0), (1, 1)]
+
+
 @pytest.mark.parametrize("named", [(), (0,), (1,), (0, 1)])
 def test_what_was_committed_before_the_attempt_is_not_taken_back(named: tuple[int, ...]) -> None:
     """By its own word: record 0 of partition 1 was committed, record 1 was not."""
