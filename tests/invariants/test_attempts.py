@@ -127,6 +127,13 @@ def test_what_may_have_been_committed_only_after_the_abort_may_be_begun_again() 
     assert found([*begun, *done(1, 0)]) == {}
 
 
+def test_a_committed_record_comes_after_those_that_were_committed_with_it() -> None:
+    """Records 0 and 1 of partition 1 were committed, record 2 was not; 0 is handled behind 1."""
+    begun = [assigned("m0", 0, 1), *done(1, 0, 1), on(1, commit("m0", 2, "ok")), *done(1, 2), gave_up("m0")]
+    assert found([*begun, *done(1, 0), *TOGETHER]) == back((1, 0)) | {"reordered-key": [(1, 0)]}
+    assert found([*begun, *done(1, 1), *TOGETHER]) == back((1, 1))
+
+
 def test_transactions_of_their_own_are_given_up_one_by_one() -> None:
     """One producer for each partition: that of partition 0 was aborted, and partition 1 steps back."""
     told = found([*BOTH, gave_up("m0", 0), *AGAIN, *APART])
@@ -178,6 +185,14 @@ def test_a_failed_record_alone_does_not_tell_that_its_transaction_was_aborted() 
     again = [*done(1, 0), *done(0, 0), *TOGETHER]
     assert found([*begun, *again]) == back(OPEN)
     assert found([*begun, gave_up("m0", 0), *again]) == {}
+
+
+def test_a_failed_record_that_is_tried_again_is_a_retry() -> None:
+    """Whether its transaction was aborted or not."""
+    begun = [assigned("m0", 0, 1), delivered("m0", 0), processed("m0", 0, outcome="failed")]
+    lines = [*begun, *done(0, 0), *TOGETHER]
+    assert found(lines) == {}
+    assert [one["offset"] for one in judged("retried", lines, partitions=2, settings=IN_TRANSACTIONS)] == [0]
 
 
 def test_a_failed_record_of_another_transaction_excuses_nothing() -> None:
@@ -239,6 +254,18 @@ def test_an_attempt_of_an_ownership_epoch_before_is_over() -> None:
     """What was given up then says nothing of this possession."""
     lines = [*BOTH, gave_up("m0"), revoked("m0", 0, 1), assigned("m0", 0, 1), *done(1, 0, 1), *done(1, 0)]
     assert found(lines)["nonmonotonic-poll"] == [(1, 0)]
+
+
+def test_in_a_process_that_names_no_client_the_partition_tells_whose_abort_it_was() -> None:
+    """a was given partition 0 alone, and b partition 1."""
+
+    def nameless(*lines: Line | list[Line]) -> Lines:
+        return [*both_clients(last=(1,)), assigned("m0", 0, 1), *lines]
+
+    begun = [*done(0, 0), *done(1, 0)]
+    assert found(nameless(*begun, gave_up("m0", 0), *done(1, 0))) == back((1, 0))
+    assert found(nameless(*begun, gave_up("m0", 1), *done(1, 0))) == {}
+    assert found(nameless(*begun, gave_up("m0"), *done(1, 0))) == back(OPEN)
 
 
 # --- batches -----------------------------------------------------------------------------------------------------

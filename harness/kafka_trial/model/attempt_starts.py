@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 def committed_before(batch: Batch, rows: Table) -> Bools:
     """Returns which rows of `member_lines` are about a record that their ownership epoch had certainly committed before
-    their attempt began: by its member's own line, or by the offsets log."""
-    if not (rows["given_up_seq"] != NONE).any():
-        return np.zeros(len(rows), np.bool_)
-    begun_at = np.maximum(_by_lines(batch, rows), _by_log(batch, rows))
-    committed: Bools = (rows["given_up_seq"] != NONE) & (rows["offset"] < begun_at)
+    their attempt began."""
+    committed: Bools = rows["offset"] < began_at(batch, rows)
     return committed
+
+
+def began_at(batch: Batch, rows: Table) -> Ints:
+    """Returns up to where the ownership epoch of each row of `member_lines` had certainly committed its partition when
+    its attempt began, by its member's own line or by the offsets log; NONE: it had not, or no attempt came before."""
+    later = rows["given_up_seq"] != NONE
+    if not later.any():
+        return np.full(len(rows), NONE, np.int64)
+    return np.where(later, np.maximum(_by_lines(batch, rows), _by_log(batch, rows)), NONE)
 
 
 def _by_lines(batch: Batch, rows: Table) -> Ints:

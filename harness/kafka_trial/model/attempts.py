@@ -33,12 +33,14 @@ if TYPE_CHECKING:
 
 def attempts_given_up(batch: Batch, own: Table) -> dict[str, Array]:
     """Returns for each line (slice, source, client, file, seq; sorted by the last two) `attempt`, how many of its
-    file's had been given up by then, and `given_up_seq`, `given_up_ns` of the last one; NONE where none had been."""
+    file's had been given up by then, `attempt_by_commits`, those left out that only failed records tell of, and
+    `given_up_seq`, `given_up_ns` of the last one; NONE where none had been."""
     found = {name: np.full(len(own), NONE, np.int64) for name in ("given_up_seq", "given_up_ns")}
-    found["attempt"] = np.zeros(len(own), np.int64)
+    found |= {name: np.zeros(len(own), np.int64) for name in ("attempt", "attempt_by_commits")}
     for file, lines in _files_with_aborts(batch, own):
         number = np.searchsorted([one.seq for one in lines], own["seq"][file], side="right")
         found["attempt"][file] = number
+        found["attempt_by_commits"][file] = np.cumsum([0, *(not one.record for one in lines)])[number]
         found["given_up_seq"][file] = np.array([NONE, *(one.seq for one in lines)], np.int64)[number]
         found["given_up_ns"][file] = np.array([NONE, *(one.time_ns for one in lines)], np.int64)[number]
     return found
@@ -81,7 +83,7 @@ def _by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[GivenUp]]]:
     first = first_of(own["file"]) if by_source else np.empty(0, np.int64)
     for begin, end in pairwise([*first.tolist(), len(own)]):
         lines = by_source.get(int(own["source"][begin]), [])
-        sure = certainly_of_client(batch, own.take(np.arange(begin, begin + 1)), [one.own_client for one in lines])
+        sure = certainly_of_client(batch, own.take(np.arange(begin, begin + 1)), lines)
         takes = (True,) if about.only_certain_aborts else (True, None)
         kept = [line for line, of_client in zip(lines, sure, strict=True) if of_client in takes]
         if kept:

@@ -40,16 +40,19 @@ def handler_starts(batch: Batch) -> Table:
 
     With the columns of `member_lines`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
     attempt, unless an earlier one had committed it); `retry`: and nothing at its place or behind it was completed by
-    then.
+    then. A record that failed is tried again whether its attempt ended with it or not.
     """
     begins = _begins(member_lines(batch))
     found = member_lines(batch).take(begins)
     kept = committed_before(batch, found)
-    repeated = np.where(kept, _repeated(found, "ownership_epoch"), _repeated(found, "ownership_epoch", "attempt"))
-    inside, whole = (_completed(batch, *of)[begins] for of in (("ownership_epoch", "attempt"), ("ownership_epoch",)))
-    undone = np.where(kept, whole, inside) < found["offset"]
-    retry = (repeated & undone & ~(_effect_behind(batch, found))) | (repeated & _of_replayed_batch(batch, found))
-    return found.having(repeated=repeated, retry=retry)
+    whole, *parts = (
+        (_repeated(found, "ownership_epoch", *of), _completed(batch, "ownership_epoch", *of)[begins] < found["offset"])
+        for of in ((), ("attempt",), ("attempt_by_commits",))
+    )
+    repeated, by_commits = (np.where(kept, whole[0], part[0]) for part in parts)
+    undone, also_undone = (np.where(kept, whole[1], part[1]) for part in parts)
+    again = ((repeated & undone) | (by_commits & also_undone)) & ~_effect_behind(batch, found)
+    return found.having(repeated=repeated, retry=again | (repeated & _of_replayed_batch(batch, found)))
 
 
 def _begins(own: Table) -> Bools:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.model.attempt_starts import committed_before
+from kafka_trial.model.attempt_starts import began_at, committed_before
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.handler_retries import handler_starts, latest_replay
@@ -118,17 +118,34 @@ def _united(lines: Table, effects: Table) -> Table:
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     done = completions(batch).take(completions(batch)["begun_in"] >= 0)
-    group = joined(done["begun_in"], done["attempt"], latest_replay(batch, done) + 1)
+    replay = latest_replay(batch, done) + 1
+    done = done.having(among=joined(done["key"] if same_key else np.zeros(len(done), np.int64), replay))
+    group = joined(done["begun_in"], done["attempt"], replay)
     if same_key:
         done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
         order = ordered(group, done["key"])
         done, group = done.take(order), joined(group[order], done["key"][order])
-    highest = max_before(group, done["offset"])
+    highest = _highest_committed(batch, done, max_before(group, done["offset"]))
     overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     late, later = done.take(overtaken), done.take(highest[overtaken])
     kept = ~truncated_below(batch, late, later["offset"])
     late, later = late.take(kept), later.take(kept)
     return _paired(late, later).having(unattributed=unattributed(batch, late))
+
+
+def _highest_committed(batch: Batch, done: Table, highest: Ints) -> Ints:
+    """Returns `highest`, the row of the highest offset before each completion in its attempt, with that among what had
+    been committed before the attempt where the record itself had been, for no abort takes that back."""
+    committed = began_at(batch, done)
+    again = np.flatnonzero(done["offset"] < committed)
+    highest = highest.copy()
+    for epoch, position in np.unique(np.stack([done["begun_in"][again], committed[again]]), axis=1).T.tolist():
+        rows = np.flatnonzero((done["begun_in"] == epoch) & (done["offset"] < position))
+        rows = rows[ordered(done["among"][rows], done["seq"][rows])]
+        before = max_before(done["among"][rows], done["offset"][rows])
+        mine = np.isin(rows, again) & (committed[rows] == position)
+        highest[rows[mine]] = np.where(before >= 0, rows[before], -1)[mine]
+    return highest
 
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:

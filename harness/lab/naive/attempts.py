@@ -10,6 +10,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event
+from lab.naive import assignments as naive_assignments
 
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
 SO_FAR_APART_NS = 500_000_000  # how far the offsets log and a member's line may lie apart
 
 
-def in_this_attempt(p: Partition, work: Work, others: list[Work], *, committed_too: bool = True) -> list[Work]:
-    """Those before it in its ownership epoch, but for what has been undone since: `committed_too`, and all of them
-    where the record itself had been committed when its attempt began."""
+def in_this_attempt(
+    p: Partition, work: Work, others: list[Work], *, only_committed: bool = False, by_commits: bool = False
+) -> list[Work]:
+    """Those before it in its ownership epoch, but for what has been undone since. Where the record itself had been
+    committed when its attempt began, all of them; `only_committed`: those that had been committed too. `by_commits`: a
+    record that failed ends no attempt."""
     same = [other for other in others if other.ownership_epoch == work.ownership_epoch]
     before = [other for other in same if other.event.seq < work.event.seq]
     ends = [line for line in p.attempts_ended(work.event.source) if line.seq <= work.event.seq]
-    if not ends or (committed_too and work.offset < _committed(p, work, ends[-1])):
-        return before
-    return [other for other in before if other.event.seq > ends[-1].seq]
+    committed = _committed(p, work, ends[-1]) if ends else -1
+    if not ends or work.offset < committed:
+        return [other for other in before if not (ends and only_committed) or other.offset < committed]
+    last = max((line.seq for line in ends if not by_commits or line.kind == "commit"), default=-1)
+    return [other for other in before if other.event.seq > last]
 
 
 def may_be_given_up(trial: Trial) -> bool:
@@ -73,7 +79,12 @@ def _gives_up(line: Event) -> bool:
 def _is_of(p: Partition, source: str, line: Event) -> bool | None:
     """It speaks for the client of that file; None: it may."""
     if "|" not in source:
-        return None if source in p.trial.nameless and not p.anybodys(source) else True
+        if source not in p.trial.nameless or p.anybodys(source):
+            return True
+        named = _places(p, line) | ({(line.topic, line.partition)} if line.kind == "processed" else set())
+        whose = [naive_assignments.the_only_client(type(p)(p.trial, tp), source) for tp in named]
+        speakers = {client for clients in whose for client in clients}
+        return bool(speakers & naive_assignments.the_only_client(p, source)) if speakers else None
     clients = {name.split("|")[1] for name in {e.source for e in p.trial.events} if name.startswith(f"{line.source}|")}
     own = _name(line)
     return own == source.split("|")[1] if own in clients else None

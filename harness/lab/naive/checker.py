@@ -862,18 +862,25 @@ class Partition:
         whole of a batch that did not end well."""
         if work.ownership_epoch is None:
             return False
-        done = [c.offset for c in naive_attempts.in_this_attempt(self, work, self.completions)]
-        begun_before = any(
-            other.offset == work.offset for other in naive_attempts.in_this_attempt(self, work, self.begun)
-        )
         heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
         heard = [
             offset
             for time_ns, offset in self.effect_times
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
-        undone = max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
-        return begun_before and (undone or naive_batches.is_of_a_replay(self, work))
+        unheard = max(heard, default=-1) <= work.offset
+        if unheard and any(self._is_begun_and_undone(work, by_commits=one) for one in (False, True)):
+            return True
+        before = naive_attempts.in_this_attempt(self, work, self.begun)
+        return work.offset in [other.offset for other in before] and naive_batches.is_of_a_replay(self, work)
+
+    def _is_begun_and_undone(self, work: Work, *, by_commits: bool) -> bool:
+        """Begun before in its attempt, where neither it nor anything behind it had been completed."""
+        done, begun = (
+            [one.offset for one in naive_attempts.in_this_attempt(self, work, lines, by_commits=by_commits)]
+            for lines in (self.completions, self.begun)
+        )
+        return work.offset in begun and max(done, default=-1) < work.offset
 
     def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
         """The ownership epoch that was opened last by then, whoever's it is."""
@@ -2313,7 +2320,7 @@ def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     }
     for late in completions:
         since = naive_batches.since_replay(p, late)
-        attempt = naive_attempts.in_this_attempt(p, late, completions, committed_too=False)
+        attempt = naive_attempts.in_this_attempt(p, late, completions, only_committed=True)
         attempt = [done for done in attempt if done.event.seq > since]
         overtakers = [c for c in attempt if late.ownership_epoch and c.offset > late.offset]
         known = [] if p.anybodys(late.event.source) else list(overtakers)
