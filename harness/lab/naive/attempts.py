@@ -81,7 +81,7 @@ def _is_of(p: Partition, source: str, line: Event) -> bool | None:
     if "|" not in source:
         if source not in p.trial.nameless or p.anybodys(source):
             return True
-        named = _places(p, line) | ({(line.topic, line.partition)} if line.kind == "processed" else set())
+        named: set[Any] = {(line.topic, line.partition)} if line.kind == "processed" else _places(p, line)
         whose = [naive_assignments.the_only_client(type(p)(p.trial, tp), source) for tp in named]
         speakers = {client for clients in whose for client in clients}
         return bool(speakers & naive_assignments.the_only_client(p, source)) if speakers else None
