@@ -132,6 +132,12 @@ def commit(member: str, value: int, outcome: str = "invoke") -> Line:
     return said(member, "commit", outcome=outcome, entries=[_position(value)])
 
 
+def gave_up(member: str, *partitions: int, **fields: Any) -> Line:
+    """The member says that its transaction was aborted, and names these partitions (none: it names none)."""
+    entries = [{"topic": TOPIC, "partition": partition, "committed_offset": 1} for partition in partitions]
+    return said(member, "commit", outcome="fail", entries=entries, **fields)
+
+
 def exited(member: str, **how: Any) -> Line:
     return said(member, "exited", **(how or {"code": 0}))
 
@@ -181,7 +187,7 @@ def committed(
     fields = {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value}
     line = Line("offsets", "committed", fields | ({} if producer is None else {"producer_id": producer}))
     api = "OFFSET_COMMIT" if producer is None else "TXN_OFFSET_COMMIT"
-    said = [line] if by is None else [line, asked(api, by, value, epoch=epoch)]
+    said = [line] if by is None else [line, asked(api, by, value, epoch=epoch, producer=producer)]
     return said if producer is None or pending else [*said, ended("commit", None, producer=producer)]
 
 
@@ -231,10 +237,18 @@ def answered(member: str, value: int) -> Line:
 
 
 def asked(
-    api: str, member: str, value: int, *, error: int = 0, epoch: int | None = None, took_ms: float = 25.0
+    api: str,
+    member: str,
+    value: int,
+    *,
+    error: int = 0,
+    epoch: int | None = None,
+    took_ms: float = 25.0,
+    producer: int | None = None,
 ) -> Line:
     lane = {} if member == "operator" else {"lane": int(member[1:]), "member_id": f"id-{member}"}
     lane |= {} if epoch is None else {"epoch": epoch}
+    lane |= {} if producer is None else {"producer_id": producer}
     entries = [_position(value) | {"error": error}]
     about = {"api": api, "group": GROUP, "duration_ms": took_ms, "error": error, "entries": entries}
     return Line("requests-b0", "request", about | lane)

@@ -500,7 +500,7 @@ class World:
         epoch: int | None = None,
     ) -> None:
         """A commit that takes effect (unless not `stored`): own word, offsets log, request log, own word."""
-        entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
+        entries = _positions(positions)
         op = self._ask(member, entries)
         self.pass_ms(1, 15)
         if self.plan.progress == "transaction" and stored:
@@ -521,14 +521,19 @@ class World:
         """Whether each transaction has an epoch of its own (KIP-890)."""
         return self.plan.seed % 4 > 0
 
-    def producer(self, member: Member) -> int:
-        return 1000 + 10 * member.index + member.incarnation
+    @property
+    def own_producers(self) -> bool:
+        """Whether each partition has a producer, and so transactions, of its own."""
+        return self.plan.seed % 5 == 0 and self.plan.sin not in IN_TRANSACTION
+
+    def producer(self, member: Member, tp: Slice) -> int:
+        return 1000 + 10 * member.index + member.incarnation + (100 * tp[1] if self.own_producers else 0)
 
     def transaction(
         self, member: Member, positions: dict[Slice, int], *, state: str = "commit", other: str | None = None
     ) -> None:
         """A transaction with outputs in one log or two; `other`: how it ends in one of them, chosen at random."""
-        producer, places = self.producer(member), []
+        producer, places = self.producer(member, next(iter(positions))), []
         for tp, position in positions.items():
             self.take_effect({tp: position}, producer_id=producer)
             places.append((tp, position, self._log_offset))
@@ -563,15 +568,26 @@ class World:
                 self.effect(tp, offset)
 
     def abort(self, member: Member, tp: Slice, count: int) -> None:
-        """Records are handled in a transaction that fails, and the member begins anew where the last one ended."""
-        for offset in self.left(tp)[:count]:
-            self.handle(member, tp, offset)
-        entries = [{"topic": tp[0], "partition": tp[1], "committed_offset": self.done[tp]}]
-        op, stood = self._ask(member, entries), self.committed[tp]
-        self.transaction(member, {tp: self.done[tp]}, state="abort")
-        self.committed[tp] = stood
-        self.say(member, "commit", outcome="fail", entries=entries, message="aborted", **op)
-        self.position[tp] = self.done[tp] = self.plan.first_offset if stood is None else stood
+        """Records are handled in a transaction that fails, perhaps of two partitions, and the member begins anew where
+        the last one ended. Its line names both partitions, one of them, or none."""
+        told = random.Random(f"{self.plan.seed} abort {self.now}")
+        others = [one for one in sorted(member.held) if one not in (tp, self.sinned) and self.left(one)]
+        touched = [*others[: told.randint(0, 1 - self.own_producers)], tp]
+        for one in touched:
+            for offset in self.left(one)[:count]:
+                self.handle(member, one, offset)
+        positions, stood = {one: self.done[one] for one in touched}, dict(self.committed)
+        op = self._ask(member, _positions(positions))
+        self.transaction(member, positions, state="abort")
+        self.committed = stood
+        named = told.choice((touched, [tp], [tp] if self.own_producers else []))
+        entries = _positions({one: positions[one] for one in named})
+        self.say(
+            member, "commit", outcome="fail", entries=entries, message="aborted", **(op if named == touched else {})
+        )
+        for one in touched:
+            before = stood[one]
+            self.position[one] = self.done[one] = self.plan.first_offset if before is None else before
 
     def _end(self, log: int | None, state: str, about: dict[str, int]) -> None:
         if log is None:
@@ -1127,6 +1143,10 @@ def record_id(tp: Slice, offset: int) -> str:
 
 def _plain(tps: list[Slice]) -> list[dict[str, Any]]:
     return [{"topic": topic, "partition": partition} for topic, partition in tps]
+
+
+def _positions(positions: dict[Slice, int]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": place, "committed_offset": at} for (topic, place), at in positions.items()]
 
 
 def _by_id(tps: list[Slice]) -> list[dict[str, Any]]:

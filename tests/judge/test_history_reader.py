@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 
 from histories import (
     Line,
@@ -12,9 +13,12 @@ from histories import (
     committed,
     delivered,
     effect,
+    gave_up,
+    handled,
     history,
     holds,
     measured,
+    on,
     own_time,
     owner,
     processed,
@@ -125,3 +129,21 @@ def test_what_was_measured_of_readers_survives_the_cache() -> None:
     assert [(reader, delay_ns) for reader, _, delay_ns in known.readings] == [("consumer-m0-0", 30_000_000)]
     assert ([known.sources[source] for source in known.timed], len(known.false_times)) == (["consumer-m0-0"], 1)
     assert from_plain(orjson.loads(orjson.dumps(to_plain(known), option=orjson.OPT_NON_STR_KEYS))) == known
+
+
+@pytest.mark.parametrize("size_bytes", [200, 1 << 20], ids=["a line a block", "one block"])
+def test_what_was_given_up_is_known_of_all_partitions(size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the producers that hand positions in; and so it is read
+    from the cache."""
+    monkeypatch.setattr("kafka_trial.judge.lines.SPLIT_BYTES", size_bytes)
+    batch = [*handled("m0", 0), delivered("m0", 1), delivered("m0", 0, partition=3), processed("m0", 1)]
+    lines = [*batch, processed("m0", 0, partition=3, outcome="failed"), gave_up("m0"), gave_up("m0", 0, 3)]
+    handed_in = [*committed(1, by="m0", producer=7), *(on(3, line) for line in committed(2, by="m0", producer=7))]
+    _, builder = rows(history([*lines, *handed_in]))
+    known = builder.trial_context(Settings())
+    first, *others = ((one.record, [known.slices[place] for place in one.slices]) for one in known.given_up)
+    assert first == (True, [("t", 3)])
+    assert others == [(False, []), (False, [("t", 0), ("t", 3)])]
+    (producer,) = known.position_producers
+    assert (producer.lane, producer.producer_id, len(producer.together)) == (0, 7, 2)
+    assert from_plain(orjson.loads(orjson.dumps(to_plain(known)))) == known

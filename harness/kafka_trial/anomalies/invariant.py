@@ -240,15 +240,23 @@ def judged(invariant: Invariant, batch: Partitions) -> Findings:
     """Returns what an invariant finds.
 
     While the harness stood still it read nothing (`clocks.earliest`), so that what it read afterwards may have been
-    said in time. It judges a second time as if it had never stood still. Cases that appear only then are undecided;
-    they are counted by slice and deciding attributes.
+    said in time. It judges a second time as if it had never stood still, and once more as if no attempt had been given
+    up in a partition where that is not certain (`attempts.py`). Cases that appear only then are undecided; they are
+    counted by slice and deciding attributes.
     """
-    found = invariant.judge(batch)
-    if not batch.trial_context.harness_stalls:
-        return found
-    more = _cases(invariant.judge(batch.without_harness_stalls)) - _cases(found)
-    slices = np.array(sorted(case[0] for case in more.elements()), np.int64)
-    return replace(found, undecided=[*found.undecided, (Undecided.HARNESS_STALLED, slices)])
+    found, about = invariant.judge(batch), batch.trial_context
+    undecided = [*found.undecided]
+    if about.harness_stalls:
+        undecided.append((Undecided.HARNESS_STALLED, _more(invariant, batch.without_harness_stalls, found)))
+    if about.given_up and about.settings.progress == "transaction":
+        undecided.append((Undecided.ABORT_UNKNOWN, _more(invariant, batch.with_certain_aborts, found)))
+    return replace(found, undecided=undecided)
+
+
+def _more(invariant: Invariant, batch: Partitions, found: Findings) -> Ints:
+    """Returns the slice of each case that appears in the same partitions under other assumptions, and was not found."""
+    more = _cases(invariant.judge(batch)) - _cases(found)
+    return np.array(sorted(case[0] for case in more.elements()), np.int64)
 
 
 def _cases(findings: Findings) -> Counter[tuple[Any, ...]]:

@@ -33,8 +33,9 @@ def nonmonotonic_poll(partitions: Partitions) -> Findings:
 
     "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal if nothing from that
     record on had been completed (a retry: see `retried`), if the consumer claims order per key or none, and if progress
-    is in transactions and the member reported that one failed: its work is undone and starts again. Undecided if the
-    lines may belong to several clients of one process.
+    is in transactions and the member reported that one failed: its work is undone in every partition that it had, and
+    starts again there, not below what had been committed before. Undecided if the lines may belong to several clients
+    of one process, or if it is unknown whether the partition was in that transaction.
 
     Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
 

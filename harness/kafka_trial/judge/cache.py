@@ -35,6 +35,7 @@ from kafka_trial.model.trial_context import (
     Connection,
     CpuWait,
     Epoch,
+    GivenUp,
     GroupAnswer,
     HeartbeatRun,
     Incarnation,
@@ -46,6 +47,7 @@ from kafka_trial.model.trial_context import (
     OpenTransaction,
     OwnClient,
     Peak,
+    PositionProducer,
     PrintedLines,
     Settings,
     TrialContext,
@@ -229,6 +231,11 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "incarnations": tuple(map(_incarnation, plain["incarnations"])),
             "windows": tuple(_window(window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
+            "given_up": tuple(GivenUp(**dict(one) | {"slices": tuple(one["slices"])}) for one in plain["given_up"]),
+            "position_producers": tuple(
+                PositionProducer(**dict(one) | {"together": tuple(map(tuple, one["together"]))})
+                for one in plain["position_producers"]
+            ),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(_membership(one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),

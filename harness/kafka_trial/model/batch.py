@@ -118,6 +118,11 @@ class Batch:
         """The same rows, as if the harness had read everything when it was said."""
         return self.under(replace(self.trial_context, harness_stalls=()))
 
+    @cached_property
+    def with_certain_aborts(self) -> Self:
+        """The same rows, as if nothing had been given up of which that is not certain (`attempts.py`)."""
+        return self.under(replace(self.trial_context, only_certain_aborts=True))
+
     def under(self, trial_context: TrialContext) -> Self:
         """Returns the same rows in another trial context."""
         return type(self)(self._as_read, trial_context, self.keys)

@@ -19,10 +19,11 @@ from kafka_trial.model.request_logs import complete_until_ns, read_to_end
 from kafka_trial.model.rows import CALLBACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
+    from kafka_trial.model.trial_context import GivenUp
 
 
 def client_of_lines(batch: Batch, own: Table) -> Ints:
@@ -49,6 +50,27 @@ def group_members(batch: Batch, lines: Table) -> Ints:
     client = np.where(named >= 0, named, _sole_clients(batch, lines["slice"], lines["source"]))
     process = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     return np.where(_among_others(batch, lines["source"]), client, process)
+
+
+def certainly_of_client(batch: Batch, file: Table, lines: Sequence[GivenUp]) -> list[bool | None]:
+    """Returns for lines of a process whether each speaks for the client of one of its files (slice, source, client: one
+    row); None where nothing tells. Of a partition its only client speaks, whatever the line says."""
+    canonical, named = _canonical_clients(batch), named_in_log(batch)
+    mine, sole = int(file["client"][0]), int(_sole_clients(batch, file["slice"], file["source"])[0])
+    among = bool(_among_others(batch, file["source"])[0])
+    found: list[bool | None] = []
+    for line in lines:
+        client = int(canonical[line.own_client])
+        if mine < 0 <= sole:
+            places = np.array(line.slices, np.int64)
+            speakers = {
+                int(named[client]),
+                *_sole_clients_at(batch, places, np.full(len(places), line.source)).tolist(),
+            }
+            found.append(True if sole in speakers else None if speakers == {-1} else False)
+        else:
+            found.append(True if client == mine else None if among and client < 0 else False)
+    return found
 
 
 def alone(batch: Batch, lines: Table) -> Bools:
@@ -117,14 +139,19 @@ def _processes(batch: Batch) -> tuple[set[int], set[int]]:
 def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
     """Returns the client of the request log that alone in its process, and incarnation, was ever given the partition;
     -1 where none was, or several, or an answer may be missing."""
+    return _sole_clients_at(batch, batch.slices[slices], sources)
+
+
+def _sole_clients_at(batch: Batch, places: Ints, sources: Array) -> Ints:
+    """Returns the same of slices as the trial context numbers them."""
     about = batch.trial_context
     if complete_until_ns(about) != NEVER or not known_clients(batch).lanes:
-        return np.full(len(slices), -1, np.int64)
+        return np.full(len(places), -1, np.int64)
     size = len(batch.incarnations) + 1
     given = np.unique(np.array([*_assignments(batch)], np.int64).reshape(-1, 3), axis=0)
-    places, first, number = np.unique(given[:, 0] * size + given[:, 1], return_index=True, return_counts=True)
-    wanted = batch.slices[slices] * size + incarnation_of(batch, sources)
-    row = exactly(np.zeros_like(places), places, np.zeros_like(wanted), wanted)
+    known, first, number = np.unique(given[:, 0] * size + given[:, 1], return_index=True, return_counts=True)
+    wanted = places * size + incarnation_of(batch, sources)
+    row = exactly(np.zeros_like(known), known, np.zeros_like(wanted), wanted)
     return picked(np.where(number == 1, given[first, 2], -1), row, -1)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kafka_trial.model.attempt_starts import committed_before
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.handlers import unbegun_ends
 from kafka_trial.model.kernels import (
@@ -35,14 +36,20 @@ def handler_starts(batch: Batch) -> Table:
     """Returns every time that a record was taken in hand: the deliveries, and the completions that no delivery began.
 
     With the columns of `member_lines`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
-    attempt); `retry`: and nothing at its place or behind it was completed by then.
+    attempt, unless an earlier one had committed it); `retry`: and nothing at its place or behind it was completed by
+    then. A record that failed is tried again whether its attempt ended with it or not.
     """
     begins = _begins(member_lines(batch))
     found = member_lines(batch).take(begins)
-    repeated = _repeated(found)
-    undone = _completed(batch)[begins] < found["offset"]
-    retry = (repeated & undone & ~(_effect_behind(batch, found))) | (repeated & is_of_replay(batch, found))
-    return found.having(repeated=repeated, retry=retry)
+    kept = committed_before(batch, found)
+    whole, *parts = (
+        (_repeated(found, "ownership_epoch", *of), _completed(batch, "ownership_epoch", *of)[begins] < found["offset"])
+        for of in ((), ("attempt",), ("attempt_by_commits",))
+    )
+    repeated, by_commits = (np.where(kept, whole[0], part[0]) for part in parts)
+    undone, also_undone = (np.where(kept, whole[1], part[1]) for part in parts)
+    again = ((repeated & undone) | (by_commits & also_undone)) & ~_effect_behind(batch, found)
+    return found.having(repeated=repeated, retry=again | (repeated & is_of_replay(batch, found)))
 
 
 def _begins(own: Table) -> Bools:
@@ -50,22 +57,24 @@ def _begins(own: Table) -> Bools:
     return begins
 
 
-def _repeated(begun: Table) -> Bools:
-    order = ordered(begun["ownership_epoch"], begun["attempt"], begun["offset"])
-    same = joined(begun["ownership_epoch"], begun["attempt"], begun["offset"])[order]
+def _repeated(begun: Table, *of: str) -> Bools:
+    """Returns which rows were not the first of their record in what the columns `of` name."""
+    same = joined(*(begun[name] for name in (*of, "offset")))
+    order = ordered(same)
+    same = same[order]
     repeated = np.zeros(len(begun), np.bool_)
     repeated[order] = number_in(same) > 0
     return repeated & (begun["ownership_epoch"] >= 0)
 
 
-def _completed(batch: Batch) -> Ints:
-    """Returns for each row of `member_lines` the highest offset that its ownership epoch had completed before, in its
-    attempt."""
+def _completed(batch: Batch, *of: str) -> Ints:
+    """Returns for each row of `member_lines` the highest offset that had been completed before in what the columns `of`
+    name, its ownership epoch or its attempt there."""
     own = member_lines(batch)
     held = np.flatnonzero(own["ownership_epoch"] >= 0)
     offsets = np.where(own["kind"][held] == Kind.PROCESSED, own["offset"][held], NONE)
     highest = np.full(len(own), NONE, np.int64)
-    group = joined(own["ownership_epoch"][held], own["attempt"][held])
+    group = joined(*(own[name][held] for name in of))
     highest[held] = picked(offsets, max_before(group, offsets), NONE)
     return highest
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.model.attempt_starts import began_at, committed_before
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.handler_retries import handler_starts
@@ -47,7 +48,9 @@ def nonmonotonic_polls(batch: Batch) -> NonmonotonicPolls:
     """Returns deliveries of a record, or of one before it, that had been delivered in their ownership epoch."""
     given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
-    highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
+    inside, whole = joined(held["ownership_epoch"], held["attempt"]), held["ownership_epoch"]
+    kept = committed_before(batch, held)
+    highest = np.where(kept, max_before(whole, held["offset"]), max_before(inside, held["offset"]))
     furthest = picked(held["offset"], highest, NONE)
     back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
     back &= ~truncated_below(batch, held, furthest)
@@ -118,19 +121,35 @@ def _united(lines: Table, effects: Table) -> Table:
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     done = _of_one_order(batch, completions(batch).take(completions(batch)["begun_in"] >= 0))
-    group = joined(done["begun_in"], done["attempt"], latest_replay(batch, done) + 1, done["home"])
-    order = ordered(group)
-    done, group = done.take(order), group[order]
+    replay = latest_replay(batch, done) + 1
+    key = done["key"] if same_key else np.zeros(len(done), np.int64)
+    done = done.having(among=joined(key, replay, done["home"]))
+    group = joined(done["begun_in"], done["attempt"], replay, done["home"])
     if same_key:
         done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
         order = ordered(group, done["key"])
         done, group = done.take(order), joined(group[order], done["key"][order])
-    highest = max_before(group, done["offset"])
+    highest = _highest_committed(batch, done, max_before(group, done["offset"]))
     overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     late, later = done.take(overtaken), done.take(highest[overtaken])
     kept = ~truncated_below(batch, late, later["offset"])
     late, later = late.take(kept), later.take(kept)
     return _paired(late, later).having(unattributed=unattributed(batch, late))
+
+
+def _highest_committed(batch: Batch, done: Table, highest: Ints) -> Ints:
+    """Returns `highest`, the row of the highest offset before each completion in its attempt, with that among what had
+    been committed before the attempt where the record itself had been, for no abort takes that back."""
+    committed = began_at(batch, done)
+    again = np.flatnonzero(done["offset"] < committed)
+    highest = highest.copy()
+    for epoch, position in np.unique(np.stack([done["begun_in"][again], committed[again]]), axis=1).T.tolist():
+        rows = np.flatnonzero((done["begun_in"] == epoch) & (done["offset"] < position))
+        rows = rows[ordered(done["among"][rows], done["seq"][rows])]
+        before = max_before(done["among"][rows], done["offset"][rows])
+        mine = np.isin(rows, again) & (committed[rows] == position)
+        highest[rows[mine]] = np.where(before >= 0, rows[before], -1)[mine]
+    return highest
 
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kafka_trial.model.attempts import attempts_given_up
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.client_attribution import client_of_lines, group_members
 from kafka_trial.model.clients import incarnation_of
@@ -91,8 +92,8 @@ def member_lines(batch: Batch) -> Table:
     Columns: slice, source, seq, kind, time_ns, `offset` (of a record; NONE: the line is about none), `committed_offset`
     (of a commit; NONE: it is none); `client` (which of several in the process says it, -1 where
     there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `ownership_epoch` (its number, -1
-    where none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
-    transactions, one that failed begins the partition anew where it began.
+    where none is open), `revoked` (the latest callback here was revoked or lost), `attempt` (how many its member had
+    given up before), `attempt_by_commits` and `given_up_*` (see `attempts.py`).
 
     `told_by`: SAID; STANDS_IN for the delivery before a completion, where the file tells of no delivery; ANSWERED for
     an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is
@@ -112,12 +113,12 @@ def member_lines(batch: Batch) -> Table:
     opens = own["kind"] == Kind.ASSIGNED
     number = np.cumsum(opens) - 1
     ended = own["seq"] > _exited_seq(batch, own["source"])
+    own = own.having(file=file)
     return own.having(
-        file=file,
+        **attempts_given_up(batch, own),
         opens=opens,
         ownership_epoch=np.where((said == Kind.ASSIGNED) & ~ended, number, -1),
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
-        attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.trial_context.settings.progress == "transaction")),
     )
 
 

@@ -365,6 +365,42 @@ class MemberSpan:
 
 
 @dataclass(frozen=True)
+class GivenUp:
+    """A line of a member that gave an attempt up: its commit, or its transaction, failed; `record`: a record's handler.
+
+    `slices`: the partitions that it names, sorted; those of other topics are below 0. `own_client`: for which client it
+    speaks, a place in `own_clients`; -1: it names none.
+    """
+
+    source: int
+    seq: int
+    time_ns: int
+    own_client: int
+    record: bool
+    slices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PositionProducer:
+    """A producer in whose transactions positions were handed in on a lane (TxnOffsetCommit).
+
+    `together`: the slices, in groups of those that were in one request, or in several with some in common. When the
+    first and the last such request were read.
+    """
+
+    lane: int
+    producer_id: int
+    together: tuple[tuple[int, ...], ...]
+    first_ns: int
+    last_ns: int
+
+    @property
+    def hands_in(self) -> set[int]:
+        """The slices whose positions it handed in."""
+        return {place for group in self.together for place in group}
+
+
+@dataclass(frozen=True)
 class TrialContext:
     """Everything about a trial that is not in a slice."""
 
@@ -384,6 +420,9 @@ class TrialContext:
     harness_stalls: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     readings: tuple[tuple[str, int, int], ...] = ()  # (reader, time, the longest that a line waited for it), sorted
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
+    given_up: tuple[GivenUp, ...] = ()  # by (source, seq)
+    only_certain_aborts: bool = False  # what may have been given up, and may not, counts as not given up
+    position_producers: tuple[PositionProducer, ...] = ()  # by (lane, producer_id)
     windows: tuple[Window, ...] = ()
     connections: tuple[Connection, ...] = ()
     own_clients: tuple[OwnClient, ...] = ()

@@ -76,6 +76,10 @@ class Undecided(StrEnum):
     )
     ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
     OWNER_UNKNOWN = "it is not known who owned the partition"
+    ABORT_UNKNOWN = (
+        "its member gave an attempt up, and no evidence shows whether its transaction had this partition in it too: "
+        "print offsets_committed with success false for a transaction that was aborted, and all its partitions in it"
+    )
     SKIP_UNKNOWN = "no evidence shows whether it skipped a record"
     MEMBER_EPOCH_UNKNOWN = "no group record before the commit holds the member's epoch"
     FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and no witness saw what it fetched"

@@ -65,6 +65,11 @@ def given_after_a_false_line(p: Partition) -> bool:
 
 def only_client(p: Partition, source: str) -> bool:
     """One client alone of a file's process was ever given the partition, and the request log knows of all that were."""
+    return len(the_only_client(p, source)) == 1
+
+
+def the_only_client(p: Partition, source: str) -> set[str]:
+    """That client; nothing where there is no such one."""
     trial, member = p.trial, source.split("-")[1]
     stopped = any(does(e, "stops-broker") for e in trial.of_kind("injected"))
     clients = set()
@@ -73,7 +78,7 @@ def only_client(p: Partition, source: str) -> bool:
         ours = trial.lane_member(answer) == member and _file_at(trial, member, begun_ns) == source
         if ours and assigns(answer) and _lists(p, answer):
             clients.add(str(answer.details.get("client_id")))
-    return trial.request_logs_complete and not stopped and len(clients) == 1
+    return clients if trial.request_logs_complete and not stopped and len(clients) == 1 else set()
 
 
 # --- the words behind a line: how many there are by then, how many surely were before it, how many no longer count ---

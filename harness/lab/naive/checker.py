@@ -23,6 +23,7 @@ from typing import Any
 from kafka_trial.history.event import Event
 from lab.naive import absences as naive_absences
 from lab.naive import assignments as naive_assignments
+from lab.naive import attempts as naive_attempts
 from lab.naive import batches as naive_batches
 from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
@@ -269,6 +270,7 @@ class Trial:
     def __init__(self, events: Iterable[Event], settings: Mapping[str, Any]) -> None:
         listed = list(events)
         self.as_read = sorted(naive_clients.split(listed), key=lambda event: (event.source, event.seq))
+        self.as_given = sorted(listed, key=lambda event: (event.source, event.seq))
         self.nameless = naive_clients.nameless(listed)  # files of several members of which nobody knows who speaks
         self.settings = settings
         self.events = self.as_read
@@ -280,6 +282,11 @@ class Trial:
             naive_effects.at_its_time(self, e) if naive_effects.says_its_time(self, e) else e for e in self.events
         ]
         self.with_harness_stalls = True  # False: as if all had been heard when it was said
+        self.only_certain_aborts = False  # True: as if nothing had been given up that may not have been
+
+    def once_more(self) -> Trial:
+        """The same history, to be read in another way."""
+        return Trial(self.as_given, self.settings)
 
     def of_kind(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
@@ -720,6 +727,7 @@ class Partition:
         self.trial, self.tp = trial, tp
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
         self._losses: dict[tuple[str, str, int], Loss | None] = {}
+        self._attempts_ended: dict[str, list[Event]] = {}
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -831,6 +839,12 @@ class Partition:
     def completions(self) -> list[Work]:
         return [work for work in self._work("processed") if work.event.outcome != "failed"]
 
+    def attempts_ended(self, source: str) -> list[Event]:
+        """The lines of a file that ended an attempt in the partition."""
+        if source not in self._attempts_ended:
+            self._attempts_ended[source] = naive_attempts.ended(self, source)
+        return self._attempts_ended[source]
+
     @cached_property
     def failures(self) -> list[Work]:
         return [work for work in self._work("processed") if work.event.outcome == "failed"]
@@ -856,16 +870,25 @@ class Partition:
         whole of a batch that did not end well."""
         if work.ownership_epoch is None:
             return False
-        done = [c.offset for c in _in_this_attempt(self, work, self.completions)]
-        begun_before = any(other.offset == work.offset for other in _in_this_attempt(self, work, self.begun))
         heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
         heard = [
             offset
             for time_ns, offset in self.effect_times
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
-        undone = max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
-        return begun_before and (undone or naive_batches.is_of_a_replay(self, work))
+        unheard = max(heard, default=-1) <= work.offset
+        if unheard and any(self._is_begun_and_undone(work, by_commits=one) for one in (False, True)):
+            return True
+        before = naive_attempts.in_this_attempt(self, work, self.begun)
+        return work.offset in [other.offset for other in before] and naive_batches.is_of_a_replay(self, work)
+
+    def _is_begun_and_undone(self, work: Work, *, by_commits: bool) -> bool:
+        """Begun before in its attempt, where neither it nor anything behind it had been completed."""
+        done, begun = (
+            [one.offset for one in naive_attempts.in_this_attempt(self, work, lines, by_commits=by_commits)]
+            for lines in (self.completions, self.begun)
+        )
+        return work.offset in begun and max(done, default=-1) < work.offset
 
     def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
         """The ownership epoch that was opened last by then, whoever's it is."""
@@ -1541,6 +1564,7 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
                 found = list(CHECKS[name](partition))
                 _take(findings, name, found)
                 _take(findings, name, _only_if_read_in_time(trial, tp, name, found))
+                _take(findings, name, _only_if_not_given_up(trial, tp, name, found))
     for name, check in GROUP_CHECKS.items():
         blind = name in NEED_SNAPSHOT and trial.snapshot_ns is None
         if blind or (name in NEED_TRANSACTIONS and not trial.progress_in_transactions):
@@ -1634,12 +1658,24 @@ def _only_if_read_in_time(trial: Trial, tp: Slice, name: str, found: list[Found 
     for the end of the drain also where that was no time to blame anybody."""
     if not trial.harness_stalls:
         return []
-    in_time = Trial(trial.as_read, trial.settings)
+    in_time = trial.once_more()
     in_time.with_harness_stalls = False
     would_be = list(CHECKS[name](Partition(in_time, tp)))
     if name == "unseen":
         return [None] * max(0, len(would_be) - len(found))
     besides = _sorts(would_be) - _sorts(found)
+    return [None] * besides.total()
+
+
+def _only_if_not_given_up(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
+    """One undecided case for each finding that there would be besides, had its member given up only what it surely
+    did."""
+    spans = trial.progress_in_transactions or trial.settings.get("handler") == "batch"
+    if not (spans and naive_attempts.may_be_given_up(trial)):
+        return []
+    surely = trial.once_more()
+    surely.only_certain_aborts = True
+    besides = _sorts(CHECKS[name](Partition(surely, tp))) - _sorts(found)
     return [None] * besides.total()
 
 
@@ -2050,7 +2086,7 @@ def retried(p: Partition) -> Iterator[Found]:
 def _repeated(p: Partition) -> Iterator[Work]:
     for begun in p.begun:
         alike = [other for other in p.begun if other.offset == begun.offset]
-        before = [o for o in _in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
+        before = [o for o in naive_attempts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
         if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
             yield begun
@@ -2222,7 +2258,9 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
         if (
             delivery.ownership_epoch is not None
             and not p.is_retry(delivery)
-            and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.given))
+            and any(
+                earlier.offset >= delivery.offset for earlier in naive_attempts.in_this_attempt(p, delivery, p.given)
+            )
         ):
             yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
 
@@ -2230,20 +2268,6 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
 def _before(work: Work, others: list[Work]) -> list[Work]:
     """Those of the same ownership epoch that come before in the file."""
     return [o for o in others if o.ownership_epoch == work.ownership_epoch and o.event.seq < work.event.seq]
-
-
-def _in_this_attempt(p: Partition, work: Work, others: list[Work]) -> list[Work]:
-    """Those before it, but for what a transaction that failed has undone since."""
-    failed = [
-        event.seq
-        for event in p.trial.of_kind("commit")
-        if event.outcome == "fail"
-        and event.source == work.event.source
-        and event.seq < work.event.seq
-        and p.trial.entries(event, p.tp)
-    ]
-    since = max(failed, default=-1) if p.trial.progress_in_transactions else -1
-    return [other for other in _before(work, others) if other.event.seq > since]
 
 
 def poll_skip(p: Partition) -> Iterator[Found | None]:
@@ -2302,7 +2326,8 @@ def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     firsts = _firsts(completions)
     for late in completions:
         since = naive_batches.since_replay(p, late)
-        attempt = [done for done in _in_this_attempt(p, late, completions) if done.event.seq > since]
+        attempt = naive_attempts.in_this_attempt(p, late, completions, only_committed=True)
+        attempt = [done for done in attempt if done.event.seq > since]
         overtakers = [c for c in attempt if late.ownership_epoch and c.offset > late.offset]
         overtakers = [c for c in overtakers if naive_handed_on.of_one_order(p, c.offset, late.offset)]
         known = [] if p.anybodys(late.event.source) else list(overtakers)

@@ -1,0 +1,57 @@
+"""Where attempts began: what had been committed in a partition when its member gave the attempt before up.
+
+An aborted transaction takes back what was done in it, and nothing of what an earlier one had committed. After the abort
+a consumer resets its positions to the last committed ones (`resetToLastCommittedPositions` in Kafka's example
+ExactlyOnceMessageProcessor). Who begins below that steps back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, joined, picked
+from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
+from kafka_trial.model.rows import Kind
+
+if TYPE_CHECKING:
+    from kafka_trial.model.batch import Batch
+    from kafka_trial.model.table import Table
+
+
+def committed_before(batch: Batch, rows: Table) -> Bools:
+    """Returns which rows of `member_lines` are about a record that their ownership epoch had certainly committed before
+    their attempt began."""
+    committed: Bools = rows["offset"] < began_at(batch, rows)
+    return committed
+
+
+def began_at(batch: Batch, rows: Table) -> Ints:
+    """Returns up to where the ownership epoch of each row of `member_lines` had certainly committed its partition when
+    its attempt began, by its member's own line or by the offsets log; NONE: it had not, or no attempt came before."""
+    later = rows["given_up_seq"] != NONE
+    if not later.any():
+        return np.full(len(rows), NONE, np.int64)
+    return np.where(later, np.maximum(_by_lines(batch, rows), _by_log(batch, rows)), NONE)
+
+
+def _by_lines(batch: Batch, rows: Table) -> Ints:
+    """Returns the last position of which the member said, before its attempt began, that it was committed."""
+    said = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
+    last = at_or_before(said["file"], said["seq"], rows["file"], rows["given_up_seq"])
+    inside = picked(said["ownership_epoch"], last, -1) == rows["ownership_epoch"]
+    return np.where(inside, picked(said["committed_offset"], last, NONE), NONE)
+
+
+def _by_log(batch: Batch, rows: Table) -> Ints:
+    """Returns the last position that the member had surely committed when it gave the attempt before up."""
+    log, held, epochs = commits_in_effect(batch), ownership_epochs(batch), rows["ownership_epoch"]
+    log = log.take(log["committer"] >= 0).sorted_by("slice", "committer", "effect_ns")
+    wanted = rows.having(committer=picked(held["member"], epochs, -1))
+    both = joined(*(np.concatenate([log[name], wanted[name]]) for name in ("slice", "committer")))
+    until_ns = batch.written_ns(rows["source"], rows["given_up_ns"])
+    last = at_or_before(both[: len(log)], log["effect_ns"], both[len(log) :], until_ns)
+    inside = picked(log["effect_ns"], last, NONE) >= picked(held["open_ns"], epochs, NONE)
+    return np.where((last >= 0) & inside, picked(log["committed_offset"], last, NONE), NONE)

@@ -1,0 +1,114 @@
+"""Attempts, which may span partitions: what is done in one transaction.
+
+"Atomic writes across multiple partitions" (KIP-98): a transaction that is aborted takes back what it did in each of
+them. So the line with which a member gives it up ends the attempt of that client in every partition that belongs to
+the transaction, whichever the line names, and the client begins each of them anew where it was committed. A process may
+have one producer for each partition (the way before KIP-447), or take them from a pool: these are transactions of their
+own. The request log tells which producer handed in which positions. Where it does not, it is not certain that the
+attempt ended. A record that failed may be tried again inside its transaction, so that its line alone makes nothing
+certain either.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.model.client_attribution import certainly_of_client
+from kafka_trial.model.kernels import NONE, Array, first_of
+
+if TYPE_CHECKING:
+    from kafka_trial.model.batch import Batch
+    from kafka_trial.model.table import Table
+    from kafka_trial.model.trial_context import GivenUp, PositionProducer, TrialContext
+
+
+def attempts_given_up(batch: Batch, own: Table) -> dict[str, Array]:
+    """Returns for each line (slice, source, client, file, seq; sorted by the last two) `attempt`, how many of its
+    file's had been given up by then, `attempt_by_commits`, those left out that only failed records tell of, and
+    `given_up_seq`, `given_up_ns` of the last one; NONE where none had been."""
+    found = {name: np.full(len(own), NONE, np.int64) for name in ("given_up_seq", "given_up_ns")}
+    found |= {name: np.zeros(len(own), np.int64) for name in ("attempt", "attempt_by_commits")}
+    for file, lines in _files_with_aborts(batch, own):
+        number = np.searchsorted([one.seq for one in lines], own["seq"][file], side="right")
+        found["attempt"][file] = number
+        found["attempt_by_commits"][file] = np.cumsum([0, *(not one.record for one in lines)])[number]
+        found["given_up_seq"][file] = np.array([NONE, *(one.seq for one in lines)], np.int64)[number]
+        found["given_up_ns"][file] = np.array([NONE, *(one.time_ns for one in lines)], np.int64)[number]
+    return found
+
+
+def _files_with_aborts(batch: Batch, own: Table) -> Iterator[tuple[slice, list[GivenUp]]]:
+    """Yields the rows of each file of `own` in which an attempt ended, and the lines with which each did."""
+    about = batch.trial_context
+    if about.settings.progress != "transaction":
+        return
+    producers = _producers(about)
+    for file, lines in _by_file(batch, own):
+        place = int(batch.slices[own["slice"][file.start]])
+        takes = (True,) if about.only_certain_aborts else (True, None)
+        kept = [one for one in lines if _is_of_transaction(producers.get(one.source, ()), one, place) in takes]
+        if kept:
+            yield file, kept
+
+
+def _by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[GivenUp]]]:
+    """Yields the rows of each file of `own`, and the lines of its client that give an attempt up; where it is only
+    certain ones that count, those that are its for certain."""
+    about = batch.trial_context
+    by_source: dict[int, list[GivenUp]] = defaultdict(list)
+    for line in about.given_up:
+        by_source[line.source].append(line)
+    first = first_of(own["file"]) if by_source else np.empty(0, np.int64)
+    for begin, end in pairwise([*first.tolist(), len(own)]):
+        lines = by_source.get(int(own["source"][begin]), [])
+        sure = certainly_of_client(batch, own.take(np.arange(begin, begin + 1)), lines)
+        takes = (True,) if about.only_certain_aborts else (True, None)
+        kept = [line for line, of_client in zip(lines, sure, strict=True) if of_client in takes]
+        if kept:
+            yield slice(begin, end), kept
+
+
+def _is_of_transaction(producers: Sequence[PositionProducer], line: GivenUp, place: int) -> bool | None:
+    """Tells whether a slice was in the transaction that a line gives up; None: nothing shows it.
+
+    `producers`: those of its process.
+    """
+    shared = _is_shared(producers, line, place)
+    if line.record:
+        return False if shared is False else None
+    return place in line.slices or shared
+
+
+def _is_shared(producers: Sequence[PositionProducer], line: GivenUp, place: int) -> bool | None:
+    """Tells whether a slice is handed in together with those that a line names; None: nothing shows it.
+
+    One producer at a time has one transaction at a time. Of several at once only positions in one request are surely in
+    one transaction, and those of different producers surely in two. A line that names nothing means all that its
+    process does.
+    """
+    by_time = sorted(producers, key=lambda one: (one.first_ns, -one.last_ns))
+    at_once = any(later.first_ns < max_ns for later, max_ns in zip(by_time[1:], _last_so_far(by_time), strict=False))
+    if not at_once:
+        return True if producers or not line.slices else None
+    if any(place in group and {*group} & {*line.slices} for one in producers for group in one.together):
+        return True
+    own, named = ({one.producer_id for one in producers if one.hands_in & of} for of in ({place}, {*line.slices}))
+    return False if own and named and not own & named else None
+
+
+def _last_so_far(producers: Sequence[PositionProducer]) -> list[int]:
+    return np.maximum.accumulate([one.last_ns for one in producers]).tolist() if producers else []
+
+
+def _producers(about: TrialContext) -> dict[int, list[PositionProducer]]:
+    """Returns the producers in the lane of each member's file, by its source."""
+    by_member: dict[int, list[PositionProducer]] = defaultdict(list)
+    for one in about.position_producers:
+        if one.lane in about.lanes:
+            by_member[about.lanes[one.lane]].append(one)
+    return {incarnation.source: by_member[incarnation.member] for incarnation in about.incarnations}

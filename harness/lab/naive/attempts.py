@@ -1,0 +1,143 @@
+"""Attempts of consumers that work in transactions, for the naive checker: what one that was given up has undone.
+
+A transaction is aborted in all partitions that it has. Which partitions share their transactions is asked of the
+requests that hand positions in; where nobody can tell, the attempt may have ended.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+from kafka_trial.history.event import Event
+from lab.naive import assignments as naive_assignments
+
+if TYPE_CHECKING:
+    from lab.naive.checker import Partition, Trial, Work
+
+SO_FAR_APART_NS = 500_000_000  # how far the offsets log and a member's line may lie apart
+
+
+def in_this_attempt(
+    p: Partition, work: Work, others: list[Work], *, only_committed: bool = False, by_commits: bool = False
+) -> list[Work]:
+    """Those before it in its ownership epoch, but for what has been undone since. Where the record itself had been
+    committed when its attempt began, all of them; `only_committed`: those that had been committed too. `by_commits`: a
+    record that failed ends no attempt."""
+    same = [other for other in others if other.ownership_epoch == work.ownership_epoch]
+    before = [other for other in same if other.event.seq < work.event.seq]
+    ends = [line for line in p.attempts_ended(work.event.source) if line.seq <= work.event.seq]
+    committed = _committed(p, work, ends[-1]) if ends else -1
+    if not ends or work.offset < committed:
+        return [other for other in before if not (ends and only_committed) or other.offset < committed]
+    last = max((line.seq for line in ends if not by_commits or line.kind == "commit"), default=-1)
+    return [other for other in before if other.event.seq > last]
+
+
+def may_be_given_up(trial: Trial) -> bool:
+    """Some member says that it gave anything up."""
+    return any(_gives_up(line) for line in trial.as_given)
+
+
+def ended(p: Partition, source: str) -> list[Event]:
+    """The lines of a file that ended, or may have ended, what its client was doing in the partition."""
+    if not p.trial.progress_in_transactions:
+        return []
+    lines = [line for line in p.trial.as_given if line.source == source.split("|")[0] and _gives_up(line)]
+    told = {line.seq: (_is_of(p, source, line), _has(p, source, line)) for line in lines}
+    takes = (True,) if p.trial.only_certain_aborts else (True, None)
+    return [line for line in lines if all(one in takes for one in told[line.seq])]
+
+
+def _name(line: Event) -> str | None:
+    return line.details.get("client_id") or line.details.get("member_id")
+
+
+def _gives_up(line: Event) -> bool:
+    return (line.kind, line.outcome) in (("commit", "fail"), ("processed", "failed"))
+
+
+def _is_of(p: Partition, source: str, line: Event) -> bool | None:
+    """It speaks for the client of that file; None: it may."""
+    if "|" not in source:
+        if source not in p.trial.nameless or p.anybodys(source):
+            return True
+        named: set[Any] = {(line.topic, line.partition)} if line.kind == "processed" else _places(p, line)
+        whose = [naive_assignments.the_only_client(type(p)(p.trial, tp), source) for tp in named]
+        speakers = {client for clients in whose for client in clients}
+        return bool(speakers & naive_assignments.the_only_client(p, source)) if speakers else None
+    clients = {name.split("|")[1] for name in {e.source for e in p.trial.events} if name.startswith(f"{line.source}|")}
+    own = _name(line)
+    return own == source.split("|")[1] if own in clients else None
+
+
+def _has(p: Partition, source: str, line: Event) -> bool | None:
+    """The transaction that it gives up has the partition; None: nobody knows."""
+    named = {(line.topic, line.partition)} if line.kind == "processed" else _places(p, line)
+    shared = _shared(p, _producers(p, source), named)
+    if line.kind == "processed":
+        return False if shared is False else None
+    return True if p.tp in named else shared
+
+
+def _shared(p: Partition, producers: dict[Any, list[Event]], named: set[Any]) -> bool | None:
+    spans = [(min(e.time_ns for e in asked), max(e.time_ns for e in asked)) for asked in producers.values()]
+    if not any(one[0] <= other[0] < one[1] for one, other in permutations(spans, 2)):
+        return True if producers or not named else None
+    handed_in = {producer: [_places(p, e) for e in asked] for producer, asked in producers.items()}
+    if any(named & _beside(p.tp, requests) for requests in handed_in.values()):
+        return True
+    own = {producer for producer, requests in handed_in.items() if p.tp in set().union(*requests)}
+    theirs = {producer for producer, requests in handed_in.items() if named & set().union(*requests)}
+    return False if own and theirs and not own & theirs else None
+
+
+def _places(p: Partition, line: Event) -> set[Any]:
+    """The partitions that it lists."""
+    return {(p.trial.topic_of(entry), entry["partition"]) for entry in line.details.get("entries") or []}
+
+
+def _beside(tp: Any, requests: list[set[Any]]) -> set[Any]:
+    """The partition, and all that was in one request with it, or with what was."""
+    found = {tp}
+    while more := {one for places in requests if places & found for one in places} - found:
+        found |= more
+    return found
+
+
+def _producers(p: Partition, source: str) -> dict[Any, list[Event]]:
+    """The requests by which the producers of its process handed positions in."""
+    process = source.split("|")[0]
+    started = [e for e in p.trial.as_given if e.kind == "started" and _member(e.source) == _member(process)]
+    lanes = {e.details.get("lane") for e in started}
+    found: dict[Any, list[Event]] = {}
+    for e in p.trial.as_given:
+        about = e.details
+        asks = e.kind == "request" and str(about.get("api")).upper().replace("_", "") == "TXNOFFSETCOMMIT"
+        ours = about.get("group", p.trial.group) == p.trial.group and about.get("lane") in lanes
+        if asks and ours and about.get("producer_id") is not None and about.get("entries"):
+            found.setdefault(about["producer_id"], []).append(e)
+    return found
+
+
+def _member(source: str) -> str:
+    return source.rpartition("-")[0]
+
+
+def _committed(p: Partition, work: Work, end: Event) -> float:
+    """Up to where its ownership epoch had committed the partition for certain when the attempt before was given up."""
+    epoch = work.ownership_epoch
+    if epoch is None:
+        return -1
+    said = [
+        (entry["committed_offset"], event)
+        for event in sorted(p.trial.of_kind("commit"), key=lambda e: e.seq)
+        if event.outcome == "ok" and event.source == work.event.source and event.seq < end.seq
+        for entry in p.trial.entries(event, p.tp)
+    ][-1:]
+    by_lines = [value for value, event in said if p.ownership_epoch_at(event) == epoch]
+    until_ns = p.trial.earliest_ns(end.time_ns) - SO_FAR_APART_NS
+    own = [one for one in p.commits if one.committer == epoch.member and one.value is not None]
+    known = sorted((one for one in own if one.effect_ns <= until_ns), key=lambda one: one.effect_ns)[-1:]
+    by_log = [one.value for one in known if one.effect_ns >= epoch.opened.time_ns and one.value is not None]
+    return max([-1, *map(int, by_lines), *by_log])
