@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any, Final
 
 import orjson
 
-from kafka_trial.errors import FAIL, PASS, UnjudgeableError
+from kafka_trial.errors import FAIL, PASS, UnjudgeableError, WaitTimeout
 from kafka_trial.history.output_names import UPGRADE
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
 from lab.calibration.source_digests import judging_digest, making_digest, upgrading_digest
@@ -26,6 +30,8 @@ from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of
 
 RUNS: Final = Path("trial-runs") / "upgrades"
 TRIES: Final = 2  # of a play that is unknown
+PLAY_WITHIN_S = 1800.0  # whoever stands still takes the whole bound of the drain, in each stage
+ENDS_WITHIN_S = 60.0  # from SIGTERM on
 
 
 def play_all(*, minutes: float | None, only: Sequence[str] = ()) -> int:
@@ -79,7 +85,7 @@ def play_one(play: Play) -> Row:
 
 
 def by_command(
-    play: Play, out: Path, *, within_s: float | None = None, until: str = ""
+    play: Play, out: Path, *, within_s: float = PLAY_WITHIN_S, until: str = ""
 ) -> tuple[Mapping[str, Any], float]:
     """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s`, or
     when the stage `until` is judged, it is ended by SIGTERM: its record says what was not played.
@@ -92,19 +98,25 @@ def by_command(
     words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
     words += ["--side-by-side", str(len(play.consumers)), "--add-partitions", str(play.added)]
     began_s = time.monotonic()
-    bounded = [] if within_s is None else ["timeout", "--foreground", str(within_s)]
-    command = [*bounded, sys.executable, "-u", "-m", "kafka_trial", *words]
-    said: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
-        for line in running.stdout or ():
-            said.append(line)
-            if until and line.startswith(f"{until}, "):  # its outcomes
-                running.terminate()
+    with tempfile.NamedTemporaryFile() as said, ChildProcesses("upgrades") as child_processes:
+        command = [sys.executable, "-m", "kafka_trial", *words]
+        child = child_processes.spawn("upgrade", command, stdout=said, stderr=said)
+        told = Path(said.name)
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: not child.alive or (until and f"\n{until}, " in told.read_text()),  # its outcomes
+                within_s=within_s,
+                what=f"{play} to be played",
+                every_s=0.5,
+            )
+        child.signal(SIGTERM, group=False)
+        status = child.wait(within_s=ENDS_WITHIN_S)
+        last_words = told.read_text()[-500:]
     seconds = time.monotonic() - began_s
     try:
         return orjson.loads((out / UPGRADE).read_bytes()), seconds
     except OSError as error:
-        raise UnjudgeableError(f"{play} left no record, status {running.returncode}: {''.join(said)[-500:]}") from error
+        raise UnjudgeableError(f"{play} left no record, status {status}: {last_words}") from error
 
 
 def write_page() -> int:
