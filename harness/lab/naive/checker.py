@@ -876,8 +876,8 @@ class Partition:
             for time_ns, offset in self.effect_times
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
-        unheard = max(heard, default=-1) <= work.offset
-        if unheard and any(self._is_begun_and_undone(work, by_commits=one) for one in (False, True)):
+        not_told = max(heard, default=-1) <= work.offset
+        if not_told and any(self._is_begun_and_undone(work, by_commits=one) for one in (False, True)):
             return True
         before = naive_attempts.in_this_attempt(self, work, self.begun)
         return work.offset in [other.offset for other in before] and naive_batches.is_of_a_replay(self, work)
