@@ -268,6 +268,13 @@ def test_in_a_process_that_names_no_client_the_partition_tells_whose_abort_it_wa
     assert found(nameless(*begun, gave_up("m0"), *done(1, 0))) == back(OPEN)
 
 
+def test_what_was_committed_before_comes_too_late_after_what_the_attempt_has_done() -> None:
+    """The attempt after the abort does record 2, and then record 0 once more, which was committed long before."""
+    begun = [assigned("m0", 0, 1), *done(0, 0, 1), committed(2, by="m0", producer=7), commit("m0", 2, "ok")]
+    again = [*begun, after(2), delivered("m0", 2), gave_up("m0", 0), *done(0, 2), *done(0, 0)]
+    assert found(again) == back((0, 0)) | {"reordered-key": [(0, 0)]}
+
+
 # --- batches -----------------------------------------------------------------------------------------------------
 
 BATCHES = with_settings(handler="batch", delivery="at-least-once")

@@ -138,8 +138,8 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
 
 
 def _highest_committed(batch: Batch, done: Table, highest: Ints) -> Ints:
-    """Returns `highest`, the row of the highest offset before each completion in its attempt, with that among what had
-    been committed before the attempt where the record itself had been, for no abort takes that back."""
+    """Returns `highest`, the row of the highest offset before each completion in its attempt; where the record itself
+    had been committed before the attempt, also among what had been by then, for no abort takes that back."""
     committed = began_at(batch, done)
     again = np.flatnonzero(done["offset"] < committed)
     highest = highest.copy()
@@ -148,7 +148,8 @@ def _highest_committed(batch: Batch, done: Table, highest: Ints) -> Ints:
         rows = rows[ordered(done["among"][rows], done["seq"][rows])]
         before = max_before(done["among"][rows], done["offset"][rows])
         mine = np.isin(rows, again) & (committed[rows] == position)
-        highest[rows[mine]] = np.where(before >= 0, rows[before], -1)[mine]
+        further = mine & (picked(done["offset"][rows], before, NONE) > picked(done["offset"], highest[rows], NONE))
+        highest[rows[further]] = rows[before[further]]
     return highest
 
 

@@ -22,16 +22,17 @@ def in_this_attempt(
     p: Partition, work: Work, others: list[Work], *, only_committed: bool = False, by_commits: bool = False
 ) -> list[Work]:
     """Those before it in its ownership epoch, but for what has been undone since. Where the record itself had been
-    committed when its attempt began, all of them; `only_committed`: those that had been committed too. `by_commits`: a
-    record that failed ends no attempt."""
+    committed when its attempt began, all of them; `only_committed`: of the earlier attempts those that had been
+    committed too. `by_commits`: a record that failed ends no attempt."""
     same = [other for other in others if other.ownership_epoch == work.ownership_epoch]
     before = [other for other in same if other.event.seq < work.event.seq]
     ends = [line for line in p.attempts_ended(work.event.source) if line.seq <= work.event.seq]
     committed = _committed(p, work, ends[-1]) if ends else -1
-    if not ends or work.offset < committed:
-        return [other for other in before if not (ends and only_committed) or other.offset < committed]
     last = max((line.seq for line in ends if not by_commits or line.kind == "commit"), default=-1)
-    return [other for other in before if other.event.seq > last]
+    inside = [other for other in before if other.event.seq > last]
+    if ends and work.offset >= committed:
+        return inside
+    return [other for other in before if not (ends and only_committed) or other.offset < committed or other in inside]
 
 
 def may_be_given_up(trial: Trial) -> bool:
