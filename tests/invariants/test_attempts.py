@@ -269,9 +269,9 @@ def test_in_a_process_that_names_no_client_the_partition_tells_whose_abort_it_wa
 
 
 def test_what_was_committed_before_comes_too_late_after_what_the_attempt_has_done() -> None:
-    """The attempt after the abort does record 2, and then record 0 once more, which was committed long before."""
-    begun = [assigned("m0", 0, 1), *done(0, 0, 1), committed(2, by="m0", producer=7), commit("m0", 2, "ok")]
-    again = [*begun, after(2), delivered("m0", 2), gave_up("m0", 0), *done(0, 2), *done(0, 0)]
+    """The attempt after the abort does record 1, and then record 0 once more, which was committed long before."""
+    begun = [assigned("m0", 0, 1), *done(0, 0), committed(1, by="m0", producer=7), commit("m0", 1, "ok")]
+    again = [*begun, after(2), delivered("m0", 1), gave_up("m0", 0), *done(0, 1), *done(0, 0)]
     assert found(again) == back((0, 0)) | {"reordered-key": [(0, 0)]}
 
 
