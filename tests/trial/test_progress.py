@@ -40,6 +40,17 @@ def test_where_records_are_taken_back_there_is_what_was_acknowledged(tmp_path: P
     assert (progress.records(ENDS), progress.lag(progress.ends(ENDS))) == (1, 0)
 
 
+def test_a_commit_that_is_aborted_leaves_the_one_before_it(tmp_path: Path) -> None:
+    """A position in a transaction is in the log from its request on, and never in effect where that is aborted."""
+    there = HERE | {"topic": "t-retry"}
+    told = [("committed", at | {"committed_offset": value}) for value in (1, 3, 3) for at in (HERE, there)]
+    aborted = [("commit_aborted", at | {"committed_offset": 3}) for at in (HERE, there)]
+    first = Progress(written(tmp_path, "offsets", *told, *aborted), "t", "g").update()
+    assert (first.committed, len(first.commits_through)) == ({0: 3}, 2)
+    progress = Progress(written(tmp_path / "twice", "offsets", *told, *aborted, *aborted), "t", "g").update()
+    assert (progress.committed, progress.lag(ENDS), len(progress.commits_through)) == ({0: 1}, 3, 1)
+
+
 def test_commits_on_an_intermediate_topic_are_movements(tmp_path: Path) -> None:
     """The judge counts its partitions with the others; a topic that the group commits on and nobody reads is none."""
     folder = create_run_folder(tmp_path / "run", "test", "test")

@@ -11,12 +11,14 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
 from kafka_trial.model.liveness_bounds import FRESH_MIN
 from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 
+P = TypeVar("P")
 NEVER = 2**63 - 1
 IntermediatePartition = tuple[str, int]  # a partition of a topic that the group hands records on through
 Place = int | IntermediatePartition  # a partition of the trial's topic, or such a one
@@ -220,6 +222,9 @@ class Progress:
         elif event.kind == "committed" and event.committed_offset is not None:
             self.committed[event.partition] = event.committed_offset
             self.commits.append((written_ns(event), event.partition, event.committed_offset))
+        elif event.kind == "commit_aborted" and event.committed_offset is not None:
+            _take_back(self.commits, event.partition, event.committed_offset)
+            self.committed = {partition: position for _, partition, position in self.commits}
         elif event.kind == "processed" and event.offset is not None:
             place = event.partition, event.offset
             self.handled[event.partition].add(event.offset)
@@ -237,6 +242,8 @@ class Progress:
             self.handed_on.append((event.time_ns, place, event.offset + 1))
         elif event.kind == "committed" and event.committed_offset is not None:
             self.commits_through.append((written_ns(event), place, event.committed_offset))
+        elif event.kind == "commit_aborted" and event.committed_offset is not None:
+            _take_back(self.commits_through, place, event.committed_offset)
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:
@@ -246,6 +253,13 @@ class Progress:
         if name is not None and offset is not None:
             self.ids[partition, offset] = name
             self.places[name] = partition, offset
+
+
+def _take_back(commits: list[tuple[int, P, int]], place: P, position: int) -> None:
+    """Removes the last commit of a position: its transaction was aborted, and the commit before it stands."""
+    alike = [number for number, commit in enumerate(commits) if commit[1:] == (place, position)]
+    for number in alike[-1:]:
+        del commits[number]
 
 
 STILL_S = 5.0  # at rest, and without a record anywhere: the load has come to its own end
