@@ -363,8 +363,8 @@ SAME = {
     "3df8345f39994c8d": "f203e870b5ecf96e",
     # Unpacked stored run folders by a filter that Python 3.11.0 to 3.11.3 lack. Trials are made as before.
     "c96bb83c57cf560f": "f203e870b5ecf96e",
-    # Did not note the key of an output in a topic, and took a position whose transaction was aborted for a committed one
-    # until the next commit. Trials are made as before, where they ended; an effect of an old history has no key.
+    # Did not note the key of an output in a topic, and took a position whose transaction was aborted for a committed
+    # one until the next commit. Trials are made as before, where they ended; an effect of an old history has no key.
     "86d36fd0e3c70628": "f203e870b5ecf96e",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
