@@ -193,8 +193,13 @@ def test_what_truly_happened_is_one_of_the_worlds() -> None:
         ("commit-regression", [Step("commit", "m0", 2), Step("commit", "m1", 1), Step("commit", "m0", 2)], {3}),
         (
             "commit-regression",
-            [Step("commit", "m0", 2), Step("commit", "m0", 1), Step("start", "m1", 1), Step("commit", "m0", 2)],
+            [Step("commit", "m0", 2), Step("commit", "m0", 1), Step("start", "m0", 1), Step("commit", "m0", 2)],
             {3},
+        ),
+        (
+            "commit-regression",
+            [Step("commit", "m0", 2), Step("commit", "m0", 1), Step("start", "m1", 1), Step("commit", "m0", 2)],
+            set(),
         ),
         ("zombie-commit", [*handled("m0", 0, 1), *TAKES_OVER, Step("commit", "m1", 2), Step("commit", "m0", 1)], {4}),
         ("zombie-commit", [*handled("m0", 0), *TAKES_OVER, Step("commit", "m0", 1)], set()),

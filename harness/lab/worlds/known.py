@@ -45,17 +45,19 @@ def _differ(kind: str, **anomalies: Hashable) -> frozenset[Difference]:
 
 
 def _never_took_effect(story: Story, key: Hashable) -> bool:
-    """Whether the position was asked for and refused, or asked for more often than it was committed."""
-    times = Counter(step.what for step in story.steps if step.value == key)
-    return times["refuse"] > 0 or times["ask"] > times["commit"]
+    """Whether a member asked for the position and was refused, or asked more often than its commits took effect."""
+    times = Counter((step.what, step.who) for step in story.steps if step.value == key)
+    return any(times["refuse", who] > 0 or times["ask", who] > times["commit", who] for who in story.members)
 
 
 def _was_done_elsewhere(story: Story, key: Hashable) -> bool:
-    """Whether a record below the position was begun by one member, and ended by another, or left in hand at a kill."""
+    """Whether who asked for the position had begun a record below it that another member ended, or was killed with."""
     done = {(step.who, step.value) for step in story.steps if step.what in ("end", "unsaid")} | _left_in_hand(story)
+    askers = {step.who for step in story.steps if step.what in ("ask", "commit") and step.value == key}
+    begun = [step for step in story.steps if step.what == "begin" and step.who in askers]
     return any(
-        step.what == "begin" and isinstance(key, int) and step.value < key and step.who != who and offset == step.value
-        for step in story.steps
+        isinstance(key, int) and offset < key and step.value == offset and step.who != who
+        for step in begun
         for who, offset in done
     )
 

@@ -175,7 +175,8 @@ def commit_regression(course: Course) -> Keys:
         if fresh:
             back = next((at for at, one in course.commits if at > place and one.value >= peak), None)
             until = len(course.at) if back is None else back
-            starts = any(place < at < until and one.value < peak for at, one in course.of("start"))
+            inside = [(at, one) for at, one in course.of("start") if place < at < until and one.value < peak]
+            starts = any(one.who in course.owners(at) for at, one in inside)  # who does not have it only looks
             if back is None or commit.who not in course.owners(place) or starts:
                 found.add(commit.rank)
     return found
