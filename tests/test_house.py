@@ -217,6 +217,27 @@ def test_anomalies_ask_the_tables() -> None:
     assert beyond == ASK_MORE
 
 
+def test_other_judges_share_no_code_with_the_judge() -> None:
+    """The naive checker and the worlds read events; of ours they know nothing else, nor each other. Only the
+    comparison asks the judge."""
+    theirs = {
+        judge: {(name, one) for name, module in MODULES.items() if _inside(name, {judge}) for one in _asks(module)}
+        for judge in ("lab.naive", "lab.worlds")
+    }
+    shared = {
+        judge: {
+            (name, one) for name, one in pairs if not _inside(one, {judge, "history.event", "history.consequences"})
+        }
+        for judge, pairs in theirs.items()
+    }
+    asked = {"anomalies.claim_rule", "claim", "judge.judge", "model.trial_context", "verdict.decide"}
+    assert shared == {"lab.naive": set(), "lab.worlds": {("lab.worlds.compare", one) for one in asked}}
+
+
+def _asks(module: Path) -> set[str]:
+    return {*imported(module, MODULES)}
+
+
 def test_imports_never_lead_back() -> None:
     """No module stands on itself, not even by an import for types alone, or inside a function."""
     house = {name: {*imported(module, MODULES)} for name, module in MODULES.items() if not _inside(name, {"lab"})}

@@ -1,0 +1,323 @@
+"""The textbook: nine anomalies, each as what Kafka's documentation says, of one world in which everything is exact.
+
+Each function returns the keys of what it finds: a record's offset, a committed position, a place in the offsets log, or
+one of these with what it needs beside it. Nothing here knows times, tolerances or faults: only what came before what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from lab.worlds.worlds import Instant, World
+
+Keys = set[Hashable]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One member's ownership epoch: from its `assigned` to what ended it, as places in the order of the world."""
+
+    who: str
+    opened: int
+    closed: int
+    closed_by: str
+
+
+@dataclass(frozen=True)
+class Handler:
+    """One time that a record was in a handler. `ended` None: it never ended. `epoch` None: its member had none."""
+
+    who: str
+    offset: int
+    begun: int
+    ended: int | None
+    epoch: Epoch | None
+
+
+class Course:
+    """What a world's order shows, as tables: epochs, handlers, commits, who had the partition by the log."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.at = world.instants
+        self.records = range(len(world.keys))
+
+    def of(self, *what: str) -> Iterator[tuple[int, Instant]]:
+        """Yields the instants of these kinds, each with its place in the order."""
+        return ((place, one) for place, one in enumerate(self.at) if one.what in what)
+
+    @cached_property
+    def epochs(self) -> list[Epoch]:
+        """All ownership epochs, by their beginning."""
+        ends = ("assigned", "revoked", "lost", "exit")
+        found = []
+        for place, one in self.of("assigned"):
+            end = next((at for at, other in self.of(*ends) if at > place and other.who == one.who), len(self.at))
+            by = self.at[end].what if end < len(self.at) else ""
+            found.append(Epoch(one.who, place, end, by))
+        return found
+
+    def epoch_at(self, who: str, place: int) -> Epoch | None:
+        """The epoch in which a member is at a place of the order."""
+        return next((one for one in self.epochs if one.who == who and one.opened < place < one.closed), None)
+
+    @cached_property
+    def handlers(self) -> list[Handler]:
+        """All handlers, by their beginning."""
+        found = []
+        for place, one in self.of("begin"):
+            later = ((at, other) for at, other in self.of("begin", "end") if at > place and _same(one, other))
+            at, other = next(later, (None, None))
+            ended = at if other is not None and other.what == "end" else None
+            found.append(Handler(one.who, one.value, place, ended, self.epoch_at(one.who, place)))
+        return found
+
+    @cached_property
+    def ends(self) -> list[tuple[int, Handler]]:
+        """Each completion with its handler, in order."""
+        return sorted((one.ended, one) for one in self.handlers if one.ended is not None and one.begun < one.ended)
+
+    @cached_property
+    def first_ends(self) -> dict[int, tuple[int, Handler]]:
+        """The first completion of each record, by offset."""
+        found: dict[int, tuple[int, Handler]] = {}
+        for place, handler in self.ends:
+            found.setdefault(handler.offset, (place, handler))
+        return found
+
+    @cached_property
+    def commits(self) -> list[tuple[int, Instant]]:
+        """The commits that took effect, in the order of the log."""
+        return [*self.of("commit")]
+
+    def asked(self, commit: Instant, place: int) -> int:
+        """Where a commit was asked for."""
+        return next((at for at, one in self.of("ask") if one.pair == commit.rank), place)
+
+    def committed_at(self, place: int) -> int:
+        """The position that was committed by then; 0 where none was."""
+        return next((one.value for at, one in reversed(self.commits) if at < place), 0)
+
+    def owners(self, place: int) -> set[str]:
+        """Who has the partition by the log at a place of the order: a classic group has one owner, until a record gives
+        it to another; each member of KIP-848 has a record of its own, and the last one to let go stays the owner."""
+        had: set[str] = set()
+        for at, one in self.of("give", "hold"):
+            if at >= place:
+                break
+            had = {one.who} if one.what == "give" else self.holding(at) or had
+        return had
+
+    def holding(self, place: int) -> set[str]:
+        """Whose last record of KIP-848 up to there lists the partition."""
+        last = {one.who: one.value for at, one in self.of("hold") if at <= place}
+        return {who for who, has in last.items() if has}
+
+    def lost_at(self, epoch: Epoch, place: int) -> int | None:
+        """Since when, at a place of the order, others have had the partition that a member still believes to hold;
+        None: it has it."""
+        given = [(at, one.who) for at, one in self.of("give", "hold") if epoch.opened < at < place and one.value]
+        theirs = [at for at, who in given if who != epoch.who and epoch.who not in self.owners(at + 1)]
+        return theirs[0] if theirs and epoch.who not in self.owners(place) else None
+
+    def knew(self, handler: Handler, lost: int) -> bool:
+        """Whether a member had been told of a loss before it began a record that it fetched only afterwards: the first
+        position that it asked for since lies at or below the record."""
+        told = next((at for at, one in self.of("told") if one.who == handler.who and at > lost), handler.begun)
+        asked = (one.value for at, one in self.of("fetch") if one.who == handler.who and told < at < handler.begun)
+        return next(asked, handler.offset + 1) <= handler.offset
+
+    def is_excused(self, handler: Handler, place: int) -> bool:
+        """Whether what a member does at a place of the order is the work of a zombie: it had lost the partition before
+        its own callback returned, in a handler that began before that; and it had not been told, or had fetched the
+        record before. A `lost` callback says that the partition was lost already."""
+        epoch = handler.epoch
+        lost = self.lost_at(epoch, place) if epoch is not None else None
+        if epoch is None or lost is None or self.knew(handler, lost):
+            return False
+        return lost < epoch.closed or epoch.closed_by == "lost"
+
+
+def _same(one: Instant, other: Instant) -> bool:
+    return (one.who, one.value) == (other.who, other.value)
+
+
+def skipped(course: Course) -> Keys:
+    """A record was committed past, and never handled: it is lost. "At least once: messages are never lost" (Kafka,
+    Message Delivery Semantics)."""
+    committed = course.committed_at(len(course.at))
+    return {offset for offset in course.records if offset < committed and offset not in course.first_ends}
+
+
+def commit_ahead(course: Course) -> Keys:
+    """A position was committed before every record between it and the position before was handled. "The consumer must
+    process records before committing" (KafkaConsumer, Manual Offset Control)."""
+    found: Keys = set()
+    for place, commit in course.commits:
+        asked = course.asked(commit, place)
+        passed = range(course.committed_at(place), min(commit.value, len(course.records)))
+        done = {offset for offset, (at, _) in course.first_ends.items() if at < asked}
+        found |= {commit.value} if {*passed} - done else set()
+    return found
+
+
+def commit_regression(course: Course) -> Keys:
+    """The committed offset fell, and did harm: it never rose again, another member than the owner made it fall, or a
+    member started from below where it had been. "The committed position is the last offset that has been stored
+    securely" (KafkaConsumer, Offsets and Consumer Position)."""
+    found: Keys = set()
+    peak, fallen = 0, False
+    for place, commit in course.commits:
+        fresh = commit.value < peak and not fallen
+        fallen, peak = commit.value < peak, max(peak, commit.value)
+        if fresh:
+            back = next((at for at, one in course.commits if at > place and one.value >= peak), None)
+            until = len(course.at) if back is None else back
+            inside = [(at, one) for at, one in course.of("start") if place < at < until and one.value < peak]
+            starts = any(one.who in course.owners(at) for at, one in inside)  # who does not have it only looks
+            if back is None or commit.who not in course.owners(place) or starts:
+                found.add(commit.rank)
+    return found
+
+
+def zombie_commit(course: Course) -> Keys:
+    """A member committed for a partition that it did not own, and did harm: the committed offset fell, or a record was
+    passed that nobody ever handled. "Only the current owner may commit" is what fencing is for (KIP-62, KIP-848)."""
+    found: Keys = set()
+    peak = 0
+    for place, commit in course.commits:
+        owners = course.owners(place)
+        passed = {*range(peak, min(commit.value, len(course.records)))}
+        harm = commit.value < peak or passed - course.first_ends.keys()
+        peak = max(peak, commit.value)
+        if owners and commit.who and commit.who not in owners and harm:
+            found.add(commit.rank)
+    return found
+
+
+def floor_of(course: Course, epoch: Epoch) -> int:
+    """Where an epoch had to begin: at what its member was last answered before it began, if that was for this epoch;
+    else at the committed offset. "The consumer starts at the committed position" (KafkaConsumer)."""
+    begun = next((one.begun for one in course.handlers if one.epoch == epoch), epoch.closed)
+    before = max(
+        (one.closed for one in course.epochs if one.who == epoch.who and one.closed <= epoch.opened), default=-1
+    )
+    answers = [one.value for at, one in course.of("start") if one.who == epoch.who and before < at < begun]
+    return max(answers[-1], 0) if answers else course.committed_at(epoch.opened)
+
+
+def _again(course: Course) -> Iterator[tuple[Handler, int]]:
+    """Yields every further time that a record was begun in an epoch, but for retries, with the floor of the epoch: a
+    retry is one in the same epoch, where nothing from the record on had been completed."""
+    held = [one for one in course.handlers if one.epoch is not None]
+    for number, one in enumerate(held):
+        before = [other for other in held[:number] if other.offset == one.offset]
+        elsewhere = any(other.epoch != one.epoch for other in before)
+        same = any(other.epoch == one.epoch for other in before)
+        done = any(
+            at < one.begun for at, other in course.ends if other.epoch == one.epoch and other.offset >= one.offset
+        )
+        if one.epoch is not None and (done if same else elsewhere):
+            yield one, floor_of(course, one.epoch)
+
+
+def redelivered(course: Course) -> Keys:
+    """A record was delivered again, at or above the floor of its ownership epoch. "Messages may be redelivered" (Kafka,
+    Message Delivery Semantics): legal, unless at-most-once is claimed."""
+    return {one.offset for one, floor in _again(course) if one.offset >= floor}
+
+
+def illegal_redelivery(course: Course) -> Keys:
+    """A record was delivered again below the floor of its ownership epoch. "The consumer starts at the committed
+    position" (KafkaConsumer, Offsets and Consumer Position)."""
+    return {one.offset for one, floor in _again(course) if one.offset < floor}
+
+
+def reordered_key(course: Course) -> Keys:
+    """A record was completed after a later one: inside an epoch at every completion, across epochs at first ones, but
+    for the work of zombies. "Kafka guarantees the order of records within a partition" (Kafka, Introduction)."""
+    keys = course.world.keys
+    firsts = [(at, one) for at, one in course.first_ends.values() if not course.is_excused(one, at)]
+    pairs = [
+        (one.offset, other.offset)
+        for group in (firsts, *([pair for pair in course.ends if pair[1].epoch == epoch] for epoch in course.epochs))
+        for at, one in group
+        for earlier, other in group
+        if earlier < at and other.offset > one.offset
+    ]
+    late = {offset for offset, _ in pairs}
+    same = {offset for offset, other in pairs if keys[offset] == keys[other]}
+    return {(offset, offset in same) for offset in late}
+
+
+def overlapping_handlers(course: Course) -> Keys:
+    """Two records were in handlers at once, but for those of a zombie beside the owner. "Each partition is consumed by
+    exactly one consumer in the group" (Kafka, Design, The Consumer)."""
+    found: Keys = set()
+    done = [one for one in course.handlers if one.ended is not None]
+    for one in done:
+        for other in done:
+            assert one.ended is not None
+            assert other.ended is not None
+            beside = one.begun < other.begun < one.ended
+            legal = course.is_excused(one, one.ended) or course.is_excused(other, other.ended)
+            if beside and (one.who == other.who or not legal):
+                found |= {one.offset, other.offset}
+    return found
+
+
+def split_ownership(course: Course) -> Keys:
+    """Two members owned the partition at once: by the log, or because one fetched and worked on after it had been told
+    that it had lost it. "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer)."""
+    found: Keys = set()
+    split = False
+    for place, one in course.of("hold"):
+        two = len(course.holding(place)) > 1
+        found |= {("log", one.rank)} if two and not split else set()
+        split = two
+    for handler in course.handlers:
+        lost = course.lost_at(handler.epoch, handler.begun) if handler.epoch is not None else None
+        found |= {("told", handler.offset)} if lost is not None and course.knew(handler, lost) else set()
+    return found
+
+
+def work_after_revoke(course: Course) -> Keys:
+    """A member was delivered or completed a record after its own callback had returned; the record in hand at `lost` it
+    may complete. "Once the callback returns, the partition may be given to another consumer" (Kafka,
+    ConsumerRebalanceListener)."""
+    found: Keys = set()
+    in_hand = {one.ended: one for one in course.handlers if one.ended is not None}
+    for place, one in course.of("begin", "end"):
+        last = next((at for at in range(place, -1, -1) if _is_callback(course.at[at], one.who)), None)
+        if last is None or course.at[last].what == "assigned":
+            continue
+        handler = in_hand.get(place)
+        lost = course.at[last].what == "lost" and handler is not None and handler.begun < last
+        found |= set() if lost else {(one.value, "delivered" if one.what == "begin" else "processed")}
+    return found
+
+
+def _is_callback(one: Instant, who: str) -> bool:
+    return one.who == who and one.what in ("assigned", "revoked", "lost")
+
+
+TEXTBOOK: dict[str, Callable[[Course], Keys]] = {
+    "skipped": skipped,
+    "commit-ahead": commit_ahead,
+    "commit-regression": commit_regression,
+    "zombie-commit": zombie_commit,
+    "redelivered": redelivered,
+    "illegal-redelivery": illegal_redelivery,
+    "reordered-key": reordered_key,
+    "overlapping-handlers": overlapping_handlers,
+    "split-ownership": split_ownership,
+    "work-after-revoke": work_after_revoke,
+}
+
+
+def keys_in(world: World) -> dict[str, frozenset[Hashable]]:
+    """Returns what each anomaly finds in a world."""
+    course = Course(world)
+    return {name: frozenset(finds(course)) for name, finds in TEXTBOOK.items()}
