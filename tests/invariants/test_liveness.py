@@ -608,3 +608,22 @@ def test_only_who_has_the_partition_gives_up_what_lies_below() -> None:
     looks = [fetched("m1", 3), fetched("m1", 3)]
     found = judged("stuck-partition", [*stuck, *looks, phase("drain"), after(15)], settings=GIVES_UP, records=3)
     assert [one["offset"] for one in found] == [1]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        [revoked("m1")],
+        [lost("m1"), after(0.2)],
+        [revoked("m1"), assigned("m1")],
+        [revoked("m1"), assigned("m2")],
+        [revoked("m1"), exited("m1")],
+    ],
+    ids=["rebalancing", "lost", "again", "another's", "it has ended"],
+)
+def test_what_was_given_up_stays_so_when_the_partition_goes_on(then: list[Line]) -> None:
+    """Nobody has it now, or who has it now has not fetched yet: m1 began behind record 1, and nobody takes that up."""
+    begun = [assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0), delivered("m0", 1)]
+    killed = [fault("kill", "m0"), exited("m0", signal=9), after(4), assigned("m1"), fetched("m1", 2)]
+    lines = [*begun, *killed, *then, phase("drain"), after(15)]
+    assert judged("stuck-partition", lines, settings=GIVES_UP) == []

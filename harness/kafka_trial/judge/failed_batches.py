@@ -1,8 +1,9 @@
-"""Failed batches: what a client of a member was handed out at once, of several partitions, and did not end well.
+"""Failed batches: what a client of a member was handed out at once, of several partitions, and a record of it failed.
 
 A poll may return records of several partitions, and a listener that takes batches is handed all of them as one. Slices
-know one partition each: of a batch in which a record failed, or has no end, every one of its partitions gets a row. A
-batch is what a file says was delivered, to one client, before anything else is said of records.
+know one partition each: of a batch in which a record is said to have failed, every one of its partitions gets a row. (A
+record without an end tells nothing of other partitions: its own may have been revoked.) A batch is what a file says was
+delivered, to one client, before anything else is said of records.
 """
 
 from __future__ import annotations
@@ -47,8 +48,7 @@ class FailedBatches:
 
     def rows(self) -> dict[str, Array]:
         """Returns slice, seq and time_ns of the first delivery of each partition of each failed batch, and
-        `failed_seq`: the first line that told of it (of a record without an end, its delivery); once the file is
-        read."""
+        `failed_seq`: the first line that told of it; once the file is read."""
         self._settle(self._open, at_end=True)
         return dict(stacked(*self._failed).columns)
 
@@ -82,12 +82,10 @@ class FailedBatches:
 
 
 def _failed_seq(lines: Table, delivery: Ints) -> Ints:
-    """Returns of each delivery the first line by which its record failed, or its own where the record has no end; NEVER
-    of one that ended well. `delivery`: the one that each line is of."""
-    ended, failed = ((delivery >= 0) & (lines["kind"] == kind) for kind in (Kind.PROCESSED, Kind.FAILED))
-    first = per_group(delivery[failed], lines["seq"][failed], len(lines), how="min", start=NEVER)
-    endless = ~np.isin(np.arange(len(lines)), delivery[ended | failed])
-    return np.where(endless, lines["seq"], first)
+    """Returns of each delivery the first line by which its record failed; NEVER of one that is not said to have.
+    `delivery`: the one that each line is of."""
+    failed = (delivery >= 0) & (lines["kind"] == Kind.FAILED)
+    return per_group(delivery[failed], lines["seq"][failed], len(lines), how="min", start=NEVER)
 
 
 def _of_each(number: Array, values: Array, how: str) -> Ints:

@@ -44,7 +44,8 @@ def batch_attempts(batch: Batch) -> Table:
     An attempt begins with its first delivery, or with the line that gives up the first record of a batch whose end had
     been told. `again`: the attempt before it did not end well; and the batch is handed out once more, from the first
     record that was not committed past by then, or from its own first one; or all of it is given up. `replay`: the
-    number of the attempt with which that began, of this one and of those that go on with it; -1 of others.
+    number of the attempt with which that began, of this one and of those that go on with it, up to the last record of
+    the batch that did not end well; -1 of others. `offset`: of its first line.
     """
     own = _work(batch)
     first, number = own.take(own["begins"]), np.cumsum(own["begins"]) - 1
@@ -55,10 +56,12 @@ def batch_attempts(batch: Batch) -> Table:
     whole = _gives_all_up(own, first, number, previous)
     again = ill & np.where(first["kind"] == Kind.DELIVERED, handed_out, whole)
     goes_on = ~again & (first["kind"] == Kind.DELIVERED) & (first["offset"] >= np.min(committed, axis=0))
-    goes_on &= first["offset"] > picked(_highest(own, first, number), previous, NEVER)
+    highest = picked(_highest(own, first, number), previous, NEVER)
+    goes_on &= first["offset"] > highest
     begun = last_true(first["epoch"], ~goes_on)
-    replay = np.where(picked(again.astype(np.int64), begun, 0) == 1, begun, -1)
-    return first.only("file", "seq").having(again=again, replay=replay)
+    inside = ~goes_on | (first["offset"] <= picked(highest, begun, NONE))
+    replay = np.where((picked(again.astype(np.int64), begun, 0) == 1) & inside, begun, -1)
+    return first.only("file", "seq", "offset").having(again=again, replay=replay)
 
 
 def latest_replay(batch: Batch, rows: Table) -> Ints:
@@ -71,12 +74,15 @@ def latest_replay(batch: Batch, rows: Table) -> Ints:
 
 
 def is_of_replay(batch: Batch, begun: Table) -> Bools:
-    """Returns which rows (file, seq) are of an attempt that was one more at its batch."""
+    """Returns which rows (file, seq, offset) are of an attempt that was one more at its batch, or of one that goes on
+    with it and lie behind where that began."""
     if batch.trial_context.settings.delivery == "at-most-once":  # that claim takes nothing in hand again that was done
         return np.zeros(len(begun), np.bool_)
     attempts = batch_attempts(batch)
     row = at_or_before(attempts["file"], attempts["seq"], begun["file"], begun["seq"])
-    again: Bools = picked(attempts["replay"], row, -1) >= 0
+    replay = picked(attempts["replay"], row, -1)
+    forward = (replay == row) | (begun["offset"] >= picked(attempts["offset"], row, NEVER))
+    again: Bools = (replay >= 0) & forward
     return again
 
 
@@ -91,7 +97,18 @@ def _work(batch: Batch) -> Table:
     begins = handed_out | (own["gives_up"] & unbegun_ends(own))
     latest = picked(last_true(own["epoch"], begins), before, -1)
     first = picked(handed_out.astype(np.int64), latest, 0) == 1
-    return own.having(begins=handed_out | (begins & first & (own["offset"] == picked(own["offset"], latest, NONE))))
+    begins = handed_out | (begins & first & (own["offset"] == picked(own["offset"], latest, NONE)))
+    return _without_parts(own.having(begins=begins))
+
+
+def _without_parts(own: Table) -> Table:
+    """Returns lines of which none begins an attempt that gives up a part of a batch: that stays one with the attempt
+    before it, after which the batch may come again (a dead-letter topic did not answer)."""
+    first, number = own.take(own["begins"]), np.cumsum(own["begins"]) - 1
+    whole = _gives_all_up(own, first, number, previous_in(first["epoch"]))
+    begins = own["begins"].copy()
+    begins[begins] = (first["kind"] == Kind.DELIVERED) | whole
+    return own.having(begins=begins)
 
 
 def _given_up(batch: Batch, own: Table) -> Bools:

@@ -147,15 +147,15 @@ def _given_up(batch: Batch, at_ns: int) -> Ints:
 
     Under at-most-once "messages may be lost but are never redelivered" (Kafka, Message Delivery Semantics). Where
     progress is not in Kafka, nobody sees up to where a member stored its position before the work. But whoever has the
-    partition now asks for none that lie below where it began to fetch: in this process, since it last gave it back.
-    Whoever only looks at the log, and does not have the partition, gives nothing up.
+    partition, or last had, asks for none that lie below where it began to fetch: in this process, since it had given it
+    back before. Whoever only looks at the log, and never has the partition, gives nothing up.
     """
     settings, given_up = batch.trial_context.settings, np.full(batch.size, NONE, np.int64)
     if settings.in_offsets_log or settings.delivery != "at-most-once":
         return given_up
     held = ownership_epochs(batch)
     began = first_fetch_positions(batch, held.having(open_ns=picked(held["close_ns"], held["before"], NONE)))
-    own = held.having(began=began).take((held["open_ns"] <= at_ns) & (at_ns < held["close_ns"]))
+    own = held.having(began=began).take((held["open_ns"] <= at_ns) & (began != NONE))
     own = own.sorted_by("slice", "open_ns")
     given_up[own["slice"]] = own["began"]  # sorted: the last one is written last
     return given_up

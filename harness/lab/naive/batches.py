@@ -12,34 +12,47 @@ if TYPE_CHECKING:
 GIVEN_UP = ("discarded", "dead-lettered")
 
 
-def replays(p: Partition, work: Work) -> list[int]:
-    """Of each attempt at a batch of its ownership epoch that had begun by then: with which line the last one began that
-    was one more, if it was that, or goes on with it; else -1."""
+def _tried(p: Partition, work: Work) -> list[tuple[int, list[Work]]]:
+    """Each attempt at a batch of its ownership epoch that had begun by then, and with which line the last one began
+    that was one more, if it was that, or goes on with it up to the end of the batch that did not end well; else -1."""
     if p.trial.settings.get("handler") != "batch":
         return []
     lines = sorted(p.deliveries + p.completions + p.failures, key=lambda one: one.event.seq)
     attempts = _attempts(
         [one for one in lines if one.ownership_epoch == work.ownership_epoch and _same_file(one, work)]
     )
-    found: list[int] = []
+    found: list[tuple[int, list[Work]]] = []
+    failed_to = -1.0
     for number, attempt in enumerate(attempts):
         if attempt[0].event.seq > work.event.seq:
             break
+        begun = -1
         if number > 0 and _is_one_more(p, attempts, number):
-            found.append(attempt[0].event.seq)
-        else:
-            found.append(found[-1] if number > 0 and _goes_on(p, attempts[number - 1], attempt) else -1)
+            begun, failed_to = attempt[0].event.seq, _end_of(attempts[number - 1])
+        elif number > 0 and _goes_on(p, attempts[number - 1], attempt) and attempt[0].offset <= failed_to:
+            begun = found[-1][0]
+        found.append((begun, attempt))
     return found
 
 
+def _end_of(attempt: list[Work]) -> float:
+    given = [one.offset for one in attempt if one.event.kind == "delivered"]
+    return max(given) if attempt[0].event.kind == "delivered" else float("inf")
+
+
 def is_of_a_replay(p: Partition, work: Work) -> bool:
-    """Its batch was tried once more; but at most once takes nothing in hand again that was done."""
-    return p.trial.settings.get("delivery") != "at-most-once" and max(replays(p, work)[-1:], default=-1) >= 0
+    """Its batch was tried once more, or that went on behind where the attempt began; but at most once takes nothing in
+    hand again that was done."""
+    if p.trial.settings.get("delivery") == "at-most-once":
+        return False
+    for begun, attempt in _tried(p, work)[-1:]:
+        return begun >= 0 and (attempt[0].event.seq == begun or work.offset >= attempt[0].offset)
+    return False
 
 
 def since_replay(p: Partition, work: Work) -> int:
     """The line with which the last batch before it began that was tried once more; -1: none."""
-    return max(replays(p, work), default=-1)
+    return max((begun for begun, _ in _tried(p, work)), default=-1)
 
 
 def _attempts(lines: list[Work]) -> list[list[Work]]:
@@ -52,7 +65,20 @@ def _attempts(lines: list[Work]) -> list[list[Work]]:
             found.append([])
         if found:
             found[-1].append(one)
-    return found
+    whole: list[list[Work]] = []
+    for number, attempt in enumerate(found):
+        if attempt[0].event.kind == "delivered" or _gives_all_up(found, number):
+            whole.append(attempt)
+        else:
+            whole[-1] = [*whole[-1], *attempt]
+    return whole
+
+
+def _gives_all_up(attempts: list[list[Work]], number: int) -> bool:
+    """It gives up all of the batch before it, unless it is cut off, and does nothing else."""
+    before, attempt = attempts[number - 1], attempts[number]
+    whole = {one.offset for one in before if one.event.kind == "delivered"} <= {one.offset for one in attempt}
+    return all(map(_gives_up, attempt)) and (whole or number == len(attempts) - 1)
 
 
 def _begins_to_give_up(attempt: list[Work], one: Work) -> bool:
@@ -79,10 +105,7 @@ def _is_one_more(p: Partition, attempts: list[list[Work]], number: int) -> bool:
     before, attempt = attempts[number - 1], attempts[number]
     if not _went_ill(before) and not _failed_elsewhere(p, before, attempt[0]):
         return False
-    if attempt[0].event.kind == "delivered":
-        return _comes_again(p, before, attempt)
-    whole = {one.offset for one in before if one.event.kind == "delivered"} <= {one.offset for one in attempt}
-    return all(map(_gives_up, attempt)) and (whole or number == len(attempts) - 1)
+    return attempt[0].event.kind != "delivered" or _comes_again(p, before, attempt)
 
 
 def _same_file(one: Work, other: Work) -> bool:
@@ -97,8 +120,8 @@ def _went_ill(batch: list[Work]) -> bool:
 
 
 def _failed_elsewhere(p: Partition, before: list[Work], now: Work) -> bool:
-    """By then a record had failed, or never had an end, that was handed out at once with some of a batch, and some of
-    several partitions were."""
+    """By then a record had failed that was handed out at once with some of a batch, and some of several partitions
+    were."""
     lines = [e for e in p.trial.of_kind("delivered", "processed") if e.source == now.event.source]
     lines = sorted((e for e in lines if e.offset is not None), key=lambda e: e.seq)
     at_once: list[list[Event]] = []
@@ -120,7 +143,7 @@ def _failed_seq(lines: list[Event], given: list[Event]) -> float:
     for delivery in given:
         alike = [e for e in lines if _record(e) == _record(delivery) and e.seq > delivery.seq]
         ends = list(takewhile(lambda e: e.kind == "processed", alike))
-        found += [e.seq for e in ends if e.outcome == "failed"] if ends else [delivery.seq]
+        found += [e.seq for e in ends if e.outcome == "failed"]
     return min(found, default=float("inf"))
 
 

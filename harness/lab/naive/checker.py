@@ -1051,20 +1051,24 @@ class Partition:
         return False
 
     def newest_owner_began_at(self, until_ns: float) -> int:
-        """From where the process that has the partition then began to fetch, since it had last given it back; 0 where
-        nobody has it, or it did not."""
-        own = [one for one in self.ownership_epochs if one.open_at(until_ns)]
-        if not own:
-            return 0
-        newest = max(own, key=lambda one: one.opened.time_ns)
-        before = [one.closed for one in self.ownership_epochs if one.source == newest.source and one is not newest]
-        since_ns = max((line.time_ns for line in before if line and line.time_ns <= newest.opened.time_ns), default=0.0)
+        """From where the process that last had the partition by then, and fetched, began to fetch, since it had given
+        it back before; 0 where nobody did."""
+        for owner in sorted(self.ownership_epochs, key=lambda one: one.opened.time_ns, reverse=True):
+            if owner.opened.time_ns <= until_ns and (asks := self._asks_of(owner)):
+                return min(asks)[2]
+        return 0
+
+    def _asks_of(self, owner: OwnershipEpoch) -> list[tuple[float, int, int]]:
+        """When its process asked for the partition, in which order, and from where."""
+        others = [one.closed for one in self.ownership_epochs if one.source == owner.source and one is not owner]
+        since_ns = max((line.time_ns for line in others if line and line.time_ns <= owner.opened.time_ns), default=0.0)
+        until_ns = owner.closed.time_ns if owner.closed else FOREVER
         asks = []
         for number, (request, entry, begun_ns, ended_ns) in enumerate(self._asks):
             source = _incarnation(self, str(self.trial.lane_member(request)), ended_ns)
-            if source == newest.source and since_ns <= begun_ns and not entry.get("error"):
+            if source == owner.source and since_ns <= begun_ns < until_ns and not entry.get("error"):
                 asks.append((begun_ns, number, int(entry["offset"])))
-        return min(asks)[2] if asks else 0
+        return asks
 
     # --- the brokers' word -----------------------------------------------------------------------------------
 
