@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,14 +21,12 @@ from histories import (
     fetched,
     finding,
     handed_on,
-    handled,
     history,
     judged,
     judgement,
     log_end,
     phase,
     processed,
-    said,
     sent,
     there,
     through,
@@ -61,13 +57,13 @@ def _guilty(lines: Lines, **frame: Any) -> dict[str, list[tuple[str | None, Any]
     }
 
 
-def _agreed(lines: Lines, *, settings: Settings, names: Sequence[str] = (), **frame: Any) -> None:
-    """Both judges say the same, of all anomalies or of some."""
+def _agreed(lines: Lines, *, settings: Settings, **frame: Any) -> None:
+    """Both judges say the same."""
     told = {name: getattr(settings, name) for name in ("events", "sink", "progress", "delivery")}
     told |= {"session_timeout_s": 3, "poll_interval_s": 5, "commit_interval_s": 1}
     one = cast("History", SimpleNamespace(events=history(lines, **frame), settings=told))
     naive, vectorised = naive_says(one), vectorised_says(one)
-    assert {name: naive[name] for name in names or naive} == {name: vectorised[name] for name in names or naive}
+    assert {name: naive[name] for name in naive} == {name: vectorised[name] for name in naive}
 
 
 def _undecided(lines: Lines, **frame: Any) -> dict[str, int]:
@@ -244,140 +240,3 @@ def test_what_is_lost_in_an_intermediate_topic_is_told_with_its_topic() -> None:
         "record 0 of partition 0 was committed past and never processed",
     ]
     assert [one.attributes["committed_offset"] for one in on_way.instances] == [1]
-
-
-# --- lines that name an intermediate topic -------------------------------------------------------------------------
-
-BY_LINES = ("redelivered", "illegal-redelivery", "reordered-key", "overlapping-handlers", "nonmonotonic-poll")
-ONCE = with_settings(delivery="at-most-once")
-
-
-def way(line: Line) -> Line:
-    """The same of the intermediate topic."""
-    return replace(line, fields=line.fields | {"topic": WAY})
-
-
-def has_both(member: str) -> Line:
-    """It is assigned partition 0 of the trial's topic, and of the intermediate one."""
-    return said(member, "assigned", entries=[{"topic": topic, "partition": 0} for topic in ("t", WAY)])
-
-
-def gives_back_both(member: str) -> Line:
-    return said(member, "revoked", entries=[{"topic": topic, "partition": 0} for topic in ("t", WAY)])
-
-
-def done_there(*offsets: int, member: str = "m0") -> Lines:
-    """Delivered from the intermediate topic and processed, one after the other."""
-    return [way(line) for line in handled(member, *offsets)]
-
-
-def _by_lines(*lines: Line | list[Line], **frame: Any) -> dict[str, list[tuple[str | None, Any, Any]]]:
-    """Returns what is found of order and repetition, by name: topic, record, and whether it is of one key."""
-    frame = {"records": ["k", "k", "k"], "settings": ONCE} | frame
-    _agreed([through(), *lines], names=BY_LINES, **frame)
-    told = judgement([through(), *lines], **frame)
-    assert told.crashed == {}
-    assert not any(told.findings[name].undecided for name in BY_LINES)
-    found = {name: told.findings[name].instances for name in BY_LINES}
-    return {
-        name: [(one.topic, one.attributes["offset"], one.attributes.get("same_key")) for one in instances]
-        for name, instances in found.items()
-        if instances
-    }
-
-
-BOTH_ON: Lines = [has_both("m0"), delivered("m0", 0), delivered("m0", 1), handed_on(0, 0), handed_on(1, 1)]
-
-
-def test_what_is_handled_in_an_intermediate_topic_is_handled() -> None:
-    """Its lines name that topic alone: it is work on the partition from which the records came."""
-    told = judgement([through(), has_both("m0"), ON, *committed(1, by="m0"), *done_there(0)], records=1)
-    (here,) = told.coverage.partitions
-    assert (here.topic, here.delivered, here.processed, here.handled, here.done) == ("t", 1, 1, 1, 2)
-    member = told.coverage.members["m0"]
-    assert (member.delivered, member.processed) == (1, 1)
-    assert told.findings["redelivered"].not_judged is None
-
-
-def test_what_only_says_that_it_was_done_there_needs_its_effect() -> None:
-    """With a sink a line is not enough, but for a dead letter."""
-    for outcome, count in (("done", 0), ("dead-lettered", 1)):
-        lines = [through(), has_both("m0"), ON, way(processed("m0", 0, outcome=outcome))]
-        (here,) = judgement(lines, records=1, settings=with_settings(sink="http")).coverage.partitions
-        assert here.handled == count
-
-
-def test_a_record_that_is_delivered_again_from_an_intermediate_topic_is_repeated() -> None:
-    """Its new owner handles it once more; wherever that one had to begin."""
-    again: Lines = [has_both("m0"), ON, *done_there(0), gives_back_both("m0"), has_both("m1")]
-    assert _by_lines(*again, *done_there(0, member="m1")) == {"redelivered": [(WAY, 0, None)]}
-    ahead = [*again[:-1], there(committed(1, by="m0")), has_both("m1")]
-    assert _by_lines(*ahead, *done_there(0, member="m1")) == {"redelivered": [(WAY, 0, None)]}
-    assert _by_lines(*again) == {}
-
-
-def test_a_delay_topic_that_is_written_back_to_repeats_nothing() -> None:
-    """At most once: what is not due yet is committed, written back, and said to be done; so are records of one key."""
-    first: Lines = [has_both("m0"), *handled("m0", 0, 1), handed_on(0, 0), handed_on(1, 1), *committed(2, by="m0")]
-    back: Lines = [*done_there(0), handed_on(0, 2), *done_there(1), handed_on(1, 3)]
-    assert _by_lines(*first, *back, *done_there(2, 3), there(committed(4, by="m0"))) == {}
-    late: Lines = [*done_there(0), handed_on(0, 2), *done_there(1, 2), there(committed(3, by="m0"))]
-    assert _by_lines(*first, *late) == {}
-
-
-def test_what_is_handled_out_of_order_in_an_intermediate_topic_is_reordered() -> None:
-    """Two records of one key, or of two, that were handed on as they had been sent."""
-    other = ["k", "other", "k"]
-    assert _by_lines(*BOTH_ON, *done_there(1, 0)) == {"reordered-key": [(WAY, 0, True)]}
-    assert _by_lines(*BOTH_ON, *done_there(1, 0), records=other) == {"reordered-key": [(WAY, 0, False)]}
-    assert _by_lines(*BOTH_ON, *done_there(0, 1)) == {}
-
-
-def test_order_in_an_intermediate_topic_is_that_of_the_trials_topic() -> None:
-    """Handed on the other way round, nothing is shown of who did that; handed on twice, not which copy counts."""
-    turned: Lines = [has_both("m0"), handed_on(1, 0), handed_on(0, 1)]
-    assert _by_lines(*turned, *done_there(1, 0)) == {}
-    assert _by_lines(*turned, *done_there(0, 1)) == {}
-    twice: Lines = [*BOTH_ON, handed_on(0, 2)]
-    assert _by_lines(*twice, *done_there(1, 0, 2)) == {}
-
-
-def test_records_of_two_partitions_have_no_order_in_an_intermediate_topic() -> None:
-    """Of the trial's topic: r1-0 lies in partition 1, and comes behind r0 here."""
-    there = Line("through", "handed_on", handed_on(0, 1).fields | {"id": "r1-0"})
-    lines = [through(), has_both("m0"), handed_on(0, 0), there, *done_there(1, 0)]
-    frame = {"records": ["k"], "partitions": 2, "settings": ONCE}
-    _agreed(lines, names=BY_LINES, **frame)
-    assert judged("reordered-key", lines, **frame) == []
-
-
-LATER_OF_KEY: Lines = [delivered("m0", 1), processed("m0", 1)]
-
-
-def test_a_record_that_was_handed_on_and_overtaken_is_reordered() -> None:
-    """Its attempt failed, and a later record of its key was handled meanwhile, by the same member."""
-    put_off: Lines = [has_both("m0"), delivered("m0", 0), processed("m0", 0, outcome="failed"), ON]
-    assert _by_lines(*put_off, *LATER_OF_KEY, *done_there(0)) == {"reordered-key": [("t", 0, True)]}
-    other = ["k", "other", "k"]
-    assert _by_lines(*put_off, *LATER_OF_KEY, *done_there(0), records=other) == {"reordered-key": [("t", 0, False)]}
-    failed = [*LATER_OF_KEY, *done_there(0)[:1], way(processed("m0", 0, outcome="failed"))]
-    for sound in (
-        [*done_there(0), *LATER_OF_KEY],
-        failed,
-        [delivered("m0", 1), processed("m0", 1, outcome="failed"), *done_there(0)],
-        [*LATER_OF_KEY, handed_on(1, 1), *done_there(0)],
-        [*LATER_OF_KEY, handed_on(0, 1), *done_there(0)],
-        [has_both("m1"), *LATER_OF_KEY, *done_there(0, member="m1")],
-        [processed("m0", 0), *LATER_OF_KEY, *done_there(0)],
-    ):
-        found = _by_lines(*put_off, *sound)
-        assert "reordered-key" not in found, sound
-
-
-def test_two_handlers_at_once_in_an_intermediate_topic_overlap() -> None:
-    """The second begins before the first has ended."""
-    begun = [way(delivered("m0", 0)), way(delivered("m0", 1))]
-    ended = [way(processed("m0", 0)), way(processed("m0", 1))]
-    assert _by_lines(*BOTH_ON[:1], *BOTH_ON[3:], *begun, *ended) == {"overlapping-handlers": [(WAY, 1, True)]}
-    in_turn = [begun[0], ended[0], begun[1], ended[1]]
-    assert _by_lines(*BOTH_ON[:1], *BOTH_ON[3:], *in_turn) == {}

@@ -127,7 +127,6 @@ def unseen(partitions: Partitions) -> Findings:
     level="sink",
     severity=300,
     share_of=("deliveries", "completions", "effects"),
-    intermediate_too=True,
     rule=Rule(under("at-most-once"), core=("at-most-once",)),
     message="record {offset} of {place} was delivered again",
 )
@@ -139,9 +138,7 @@ def redelivered(partitions: Partitions) -> Findings:
     another ownership epoch, and inside one where the record or a later one had been completed (else it was `retried`).
     A record that was completed twice was delivered again, whatever the member printed of its deliveries.
 
-    With a sink, each further effect of a record counts too, beyond the handlings that lines report. What is delivered
-    again from an intermediate topic counts wherever its ownership epoch began; a record that is written back to it, and
-    delivered from its new place, was not delivered again.
+    With a sink, each further effect of a record counts too, beyond the handlings that lines report.
 
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
 

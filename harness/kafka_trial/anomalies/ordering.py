@@ -54,7 +54,6 @@ def nonmonotonic_poll(partitions: Partitions) -> Findings:
     needs=("ownership epochs", "records", "work"),
     level="sink",
     severity=250,
-    intermediate_too=True,
     rule=Rule(order_claimed, of_other_keys),
     message="record {offset} of {place} was processed after the later record {later_offset}{of_key}",
     deciding=("same_key",),
@@ -68,10 +67,7 @@ def reordered_key(partitions: Partitions) -> Findings:
     transactions, and batches that were handed out again, only first completions count: a rewind to a legal floor is a
     redelivery. Legal between a loss of the partition and the moment that the member learns of it. With a sink, first
     effects count too, in the order of its file (of each partition of an output topic): one finding a record beyond
-    those of the lines. In an intermediate topic records count that were handed on once, in their order: they are
-    compared where they come from the same partition. A record handled there after a later one that was not handed on
-    counts if one member's lines say so. Undecided inside an ownership epoch whose lines may belong to several clients
-    of one process.
+    those of the lines. Undecided inside an ownership epoch whose lines may belong to several clients of one process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
 
@@ -97,7 +93,6 @@ def reordered_key(partitions: Partitions) -> Findings:
     needs=("handler starts", "own word", "ownership epochs"),
     level="events",
     severity=260,
-    intermediate_too=True,
     rule=Rule(order_claimed, of_other_keys),
     message="records {offset} and {other_offset} of {place} were in two handlers at once",
     deciding=("same_key",),
@@ -109,8 +104,7 @@ def overlapping_handlers(partitions: Partitions) -> Findings:
     When two handlers run side by side, the order in the log is no longer the order of effects: "one consumer per
     partition" (Kafka, Consumer Groups). Legal across keys if order is claimed per key, between a loss of the partition
     and the moment that the member learns of it, and inside one batch if handlers take batches (`handler = "batch"`):
-    there completions give the order. In an intermediate topic the order is that of `reordered-key`. Undecided in a file
-    whose lines may belong to several clients.
+    there completions give the order. Undecided in a file whose lines may belong to several clients.
 
     Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
 

@@ -19,7 +19,7 @@ def _claimed(claim: Claim) -> bool:
 
 def _of_an_entity(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if claim.state == "key" and attributes.get("same_key") is False:
-        return "tolerated", "of one entity, without a key: the claim promises the state of a key"
+        return "tolerated", "of records in several partitions: the claim promises the state of a key"
     return VIOLATION
 
 
@@ -45,13 +45,14 @@ def stale_state(partitions: Partitions) -> Findings:
     table's log. At the HTTP sink and in an output topic there is one state of each key: the last is the effect that
     came last, or lies last in its partition ("Messages sent by a producer to a particular topic partition will be
     appended in the order they are sent"), where an output with another key is another state. Records of one key and
-    partition are compared by offset (same_key). Records of one entity without a key lie in several partitions, between
-    which Kafka promises no order: that is a violation only if `state = "entity"` is claimed, and only if sends and
-    timestamps show which is newer. Legal while the state is behind for a time. A state is not stale because of a record
-    that never changed it (dead-lettered, failed, dropped, refused by the sink), nor if its row is gone. A member that
-    lost its partition without being told is not excused, because everybody reads the states. Undecided while the
-    position does not cover the newer record, which may come again; if the sink closed the connection of an effect that
-    decides it; and if the states of one key lie in several partitions of the output topic.
+    partition are compared by offset (same_key). Records of one entity without a key, and of a key that moved when
+    partitions were added, lie in several partitions, between which Kafka promises no order: that is a violation only if
+    `state = "entity"` is claimed, and only if sends and timestamps show which is newer. Legal while the state is behind
+    for a time. A state is not stale because of a record that never changed it (dead-lettered, failed, dropped, refused
+    by the sink), nor if its row is gone. A member that lost its partition without being told is not excused, because
+    everybody reads the states. Undecided while the position does not cover the newer record, which may come again, and
+    if that was handed on to another topic; if the sink closed the connection of an effect that decides it; and if the
+    states of one key lie in several partitions of the output topic.
 
     Smallest history: records 0 and 1 of key k; row 0 changes to record 1, then to record 0; commit 2. At a sink: the
     effect of record 1, then that of record 0; commit 2.

@@ -16,7 +16,7 @@ from kafka_trial.model.clients import members_of
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.contradicted_lines import is_refuted
 from kafka_trial.model.false_assignments import uncorroborated
-from kafka_trial.model.handlers import effects_of_deleted, handled_anywhere
+from kafka_trial.model.handlers import effects_of_deleted, first_handlings
 from kafka_trial.model.kernels import (
     NEVER,
     Array,
@@ -47,8 +47,8 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
         name: counts(batch.of(*kinds)["slice"], size)
         for name, kinds in {
             "records": (Kind.RECORD,),
-            "delivered": (Kind.DELIVERED, Kind.BEGUN_ELSEWHERE),
-            "processed": (Kind.PROCESSED, Kind.ENDED_ELSEWHERE),
+            "delivered": (Kind.DELIVERED,),
+            "processed": (Kind.PROCESSED,),
             "effects": (Kind.EFFECT,),
             "committed": (Kind.COMMITTED,),
         }.items()
@@ -57,11 +57,10 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
     totals["keyed"] = counts(batch.records["slice"][batch.records["key"] >= 0], size)
     totals["repeated_keys"] = counts(_with_a_repeated_key(batch), size)
-    said = (batch.of(kind) for kind in (Kind.PROCESSED, Kind.ENDED_ELSEWHERE))
-    done = [rows.take(rows["outcome"] == Outcome.DONE) for rows in said]
-    done += [batch.of(Kind.EFFECT), batch.of(Kind.HANDED_ON)]
+    said = batch.of(Kind.PROCESSED)
+    done = (said.take(said["outcome"] == Outcome.DONE), batch.of(Kind.EFFECT), batch.of(Kind.HANDED_ON))
     totals["done"] = counts(np.concatenate([rows["slice"] for rows in done]), size)
-    handled = counts(handled_anywhere(batch)["slice"], size)
+    handled = counts(first_handlings(batch)["slice"], size)
     work = _work(batch)
     members = _member_coverage(batch, work)
     faults = _fault_coverage(batch, work)
@@ -104,7 +103,6 @@ def _work(batch: Batch) -> Table:
             time_ns=own["time_ns"],
             what=np.where(own["kind"] == Kind.DELIVERED, DELIVERED, PROCESSED),
         ),
-        *(_elsewhere(batch, kind, member_of) for kind in (Kind.BEGUN_ELSEWHERE, Kind.ENDED_ELSEWHERE)),
         _done(commits["slice"], commits["committer"], commits["effect_ns"], COMMITTED),
         _done(rising["slice"], rising["committer"], rising["effect_ns"], MOVED),
         _done(
@@ -137,13 +135,6 @@ def _is_never_begun(batch: Batch, lines: Table) -> Bools:
 
 def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:
     return table(slice=slices, member=members, time_ns=time_ns, what=np.full(len(slices), what))
-
-
-def _elsewhere(batch: Batch, kind: Kind, member_of: Ints) -> Table:
-    """Returns lines about copies in intermediate topics as work where their records came from."""
-    lines = batch.of(kind)
-    what = DELIVERED if kind == Kind.BEGUN_ELSEWHERE else PROCESSED
-    return _done(lines["slice"], member_of[lines["source"]], lines["time_ns"], what)
 
 
 def _effects(batch: Batch) -> Table:

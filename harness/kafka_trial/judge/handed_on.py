@@ -7,7 +7,7 @@ trial's topic, and in the topic before that, where it was handed on several time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,22 +17,9 @@ from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
-from kafka_trial.model.families import ELSEWHERE_LINES, HANDED_ON_RECORDS, RECORDS
-from kafka_trial.model.kernels import (
-    NONE,
-    Array,
-    Bools,
-    between,
-    exactly,
-    in_ranges,
-    joined,
-    max_before,
-    next_in,
-    ordered,
-    picked,
-    previous_in,
-)
-from kafka_trial.model.rows import OUTCOMES, Kind
+from kafka_trial.model.families import HANDED_ON_RECORDS, RECORDS
+from kafka_trial.model.kernels import NONE, Array, Bools, between, in_ranges, ordered, picked, previous_in
+from kafka_trial.model.rows import OUTCOMES
 from kafka_trial.model.table import Table
 
 COLUMNS = ("partition", "offset", "seq", "time_ns", "asked_ns", "count")
@@ -81,16 +68,11 @@ class HandedOn:
 
     def _made(self, source: int, found: Table) -> Iterator[pa.Table]:
         """Yields the rows of records, which are sorted by id and then as they were read."""
-        before, home = previous_in(found["id_hash"]), self._home(found["id_hash"])
-        only_copy = (before < 0) & (next_in(found["id_hash"]) < 0)
         about = {name: found[name] for name in ("slice", "seq", "time_ns", "offset", "id_hash")}
         blank = {"append_wall_ns": np.full(len(found), NONE), "key": pa.nulls(len(found), pa.string())}
-        in_order = only_copy & _in_order(found, home)
-        places = {"home": np.where(in_order, home["slice"], -1), "home_key": np.where(in_order, home["key"], 0)}
-        yield made_rows(RECORDS, source, **about, **blank, **places)
-        slices, offsets = (
-            np.where(before >= 0, picked(found[name], before, NONE), home[name]) for name in ("slice", "offset")
-        )
+        yield made_rows(RECORDS, source, **about, **blank)
+        before, home = previous_in(found["id_hash"]), self._home(found["id_hash"])
+        slices, offsets = (np.where(before >= 0, picked(found[name], before, NONE), at) for name, at in home.items())
         known = slices != NONE
         yield made_rows(
             HANDED_ON_RECORDS,
@@ -104,9 +86,9 @@ class HandedOn:
         )
         at_home = home["slice"] != NONE
         order = ordered(home["slice"][at_home], home["offset"][at_home])
-        copies = {"home_slice": home["slice"], "home_offset": home["offset"], "only_copy": only_copy.astype(np.int64)}
-        copies |= {name: found[name] for name in ("slice", "offset")}
-        self._names.copies = Table({name: column[at_home][order] for name, column in copies.items()})
+        places = {"home_slice": home["slice"], "home_offset": home["offset"]}
+        places |= {name: found[name] for name in ("slice", "offset")}
+        self._names.copies = Table({name: column[at_home][order] for name, column in places.items()})
 
     def completed(self, columns: Columns, source: int, time_ns: Array) -> Iterator[pa.Table]:
         """Yields the copies of those records that lines of a member complete where they came from."""
@@ -129,43 +111,7 @@ class HandedOn:
             outcome=outcomes[rows[which]],
         )
 
-    def elsewhere(self, columns: Columns, source: int, time_ns: Array) -> Iterator[pa.Table]:
-        """Yields the lines of a member that name a copy, as lines about the record where it came from."""
-        if self._names.copies is None:
-            return
-        copies, rows = self._names.copies.sorted_by("slice", "offset"), columns.rows_of("delivered", "processed")
-        begun = columns.is_kind("delivered")[rows]
-        outcomes = columns.codes("outcome", {name: code + 1 for name, code in OUTCOMES.items()})[rows]
-        rows, begun, outcomes = (column[begun | (outcomes > 0)] for column in (rows, begun, outcomes))
-        slices = slices_of(self._names, columns.text("topic", rows), columns["partition"][rows])
-        copy = exactly(copies["slice"], copies["offset"], slices, columns["offset"][rows])
-        rows, begun, outcomes, copy = (column[copy >= 0] for column in (rows, begun, outcomes, copy))
-        yield made_rows(
-            ELSEWHERE_LINES,
-            source,
-            kind=np.where(begun, Kind.BEGUN_ELSEWHERE, Kind.ENDED_ELSEWHERE),
-            slice=copies["home_slice"][copy],
-            seq=columns["seq"][rows],
-            time_ns=time_ns[rows],
-            offset=copies["home_offset"][copy],
-            outcome=np.where(begun, 0, outcomes - 1),
-            only_copy=copies["only_copy"][copy],
-        )
-
     def _home(self, id_hash: Array) -> dict[str, Array]:
-        """Returns where in the trial's topic the record of each id lies, NONE where the control read lacks it; and the
-        hash of its key, 0 where it has none."""
+        """Returns where in the trial's topic the record of each id lies; NONE where the control read lacks it."""
         row = self._known.records.find(id_hash)
-        home = {name: self._known.records.get(name, row) for name in ("slice", "offset")}
-        key = self._known.records.get("key_hash", row)
-        return home | {"key": np.where(key == NONE, 0, key)}
-
-
-def _in_order(found: Table, home: Mapping[str, Array]) -> Bools:
-    """Returns which copies lie, in their partition, only behind copies of records that lie before theirs at home."""
-    order = ordered(found["slice"], home["slice"], found["offset"])
-    place = joined(found["slice"][order], home["slice"][order])
-    offsets = home["offset"][order]
-    in_order = np.zeros(len(found), np.bool_)
-    in_order[order] = (offsets > picked(offsets, max_before(place, offsets), NONE)) & (offsets != NONE)
-    return in_order
+        return {name: self._known.records.get(name, row) for name in ("slice", "offset")}

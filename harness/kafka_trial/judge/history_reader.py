@@ -302,8 +302,7 @@ class FileReader:
     def _by_lines(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns the rows that a member's lines make beside their own."""
         handed_on = self._handed_on.completed(columns, self.source, time_ns)
-        elsewhere = self._handed_on.elsewhere(columns, self.source, time_ns)
-        return [*self._sent_later(columns, time_ns), *self._unreadable(columns, time_ns), *handed_on, *elsewhere]
+        return [*self._sent_later(columns, time_ns), *self._unreadable(columns, time_ns), *handed_on]
 
     def _unreadable(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns a row for each bad line that names its record."""

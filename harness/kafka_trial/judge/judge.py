@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,15 +155,9 @@ def _is_wanted(row: Mapping[str, Any], trial_context: TrialContext) -> bool:
     if row["slice"] < 0:
         return True
     if trial_context.is_intermediate(row["slice"]):
-        return row["what"] in ("summary", "crashed") or _is_looked_for(row["name"], row["slice"], trial_context)
+        found = find_invariant(row["name"])
+        return row["what"] in ("summary", "crashed") or (found is not None and found.intermediate_too)
     return row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE
-
-
-def _is_looked_for(name: str, number: int, trial_context: TrialContext) -> bool:
-    """Whether an anomaly is looked for in a slice (-1: in the whole group): in intermediate topics not every one is."""
-    found = find_invariant(name)
-    everywhere = found is not None and found.intermediate_too
-    return everywhere or number < 0 or not trial_context.is_intermediate(number)
 
 
 class _Gathered:
@@ -192,16 +185,13 @@ class _Gathered:
 
     def take_of_group(self, name: str, findings: Findings) -> None:
         """Adds what was found in the summaries of all slices."""
-        looked_for = partial(_is_looked_for, name, trial_context=self._trial_context)
         for number, attributes, events in instances(findings, self._trial_context.sources):
-            if not looked_for(number):
-                continue
             topic, partition = self._trial_context.slices[number] if number >= 0 else (None, None)  # -1: the group
             told = attributes | self._where(number)
             self._anomalies[name].append(Anomaly(name, topic, partition, told, tuple(events)))
-        self._counts[name] += sum(map(looked_for, findings.rows["slice"].tolist()))
+        self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
-            self._undecided[name][reason] += sum(map(looked_for, slices.tolist()))
+            self._undecided[name][reason] += len(slices)
 
     def _where(self, number: int) -> dict[str, str]:
         """Returns the topic, where it is not the trial's own, as an attribute."""

@@ -59,21 +59,15 @@ class Batch:
 
     @cached_property
     def records(self) -> Table:
-        """The control read: slice, offset, id hash (of its id), key (-1: none), home and home_key (of a copy in an
-        intermediate topic), appended_ns, source, seq; sorted.
+        """The control read: slice, offset, id hash (of its id), key (-1: none), appended_ns, source, seq; sorted.
 
         One row an offset.
         """
         records = self.of(Kind.RECORD).sorted_by("slice", "offset")
         distinct = records.take(_firsts(records["slice"], records["offset"]))
-        return distinct.only("slice", "offset", "id_hash", "key", "home", "home_key", "source", "seq").having(
+        return distinct.only("slice", "offset", "id_hash", "key", "source", "seq").having(
             appended_ns=self.monotonic(distinct["append_wall_ns"], distinct["time_ns"])
         )
-
-    @cached_property
-    def intermediate(self) -> Bools:
-        """Which slices are of topics that the group hands records on through."""
-        return np.array([self.trial_context.is_intermediate(number) for number in self.slices.tolist()], np.bool_)
 
     @cached_property
     def ends(self) -> Ints:

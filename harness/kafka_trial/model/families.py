@@ -155,13 +155,6 @@ RECORDS = Family(
         "id_hash": ID_HASH,
         "append_wall_ns": Column("wall_ns", "when its broker appended it"),
         "key": Column("key", "its key: a place in the batch's `keys`, -1 for none"),
-        "home": Column(
-            "who",
-            "of a copy in an intermediate topic that is the only one of its record, and lies there in the order of the "
-            "trial's topic: the slice that it came from; -1 of others",
-            optional=True,
-        ),
-        "home_key": Column("until", "of such a copy: the hash of the record's key; 0: it has none", optional=True),
     },
 )
 ABORTED_RECORDS = Family(
@@ -247,15 +240,6 @@ HANDED_ON_RECORDS = Family(
         "offset": OFFSET,
         "absent_ns": Column("place", "when its new topic was last asked and did not hold it yet; NONE: never"),
         "outcome": Column("flag", "0; of a copy whose record a line completes where it came from, its `Outcome` + 1"),
-    },
-)
-ELSEWHERE_LINES = Family(
-    "lines about copies of records that were handed on",  # in the slice of the record, in the trial's topic
-    (Kind.BEGUN_ELSEWHERE, Kind.ENDED_ELSEWHERE),
-    {
-        "offset": OFFSET,
-        "outcome": Column("flag", "of ENDED_ELSEWHERE what became of the record: an `Outcome`; of BEGUN_ELSEWHERE 0"),
-        "only_copy": Column("who", "1: the record was handed on once; 0: several times"),
     },
 )
 CLAIMS = Family(
@@ -423,7 +407,7 @@ FAMILIES: Final = (
     *(RECORDS, ABORTED_RECORDS, SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
     FAILED_BATCHES,
-    *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS, ELSEWHERE_LINES),
+    *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS),
     *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),
     *(TRANSACTION_ENDS, END_TXN_REQUESTS, AWAITED_ANSWERS),

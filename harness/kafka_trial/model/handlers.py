@@ -240,16 +240,6 @@ def first_done(batch: Batch) -> Table:
     return done.take(at).having(said_ns=said_ns)
 
 
-def handled_anywhere(batch: Batch) -> Table:
-    """Returns slice and offset of each record that was handled: where it lies (`first_handlings`), or as a copy in an
-    intermediate topic, by lines that need no effect."""
-    ended = batch.of(Kind.ENDED_ELSEWHERE)
-    ended = ended.take(_counts_by_itself(batch, ended["outcome"]))
-    handled = stacked(*(rows.only("slice", "offset") for rows in (first_handlings(batch), ended)))
-    handled = handled.sorted_by("slice", "offset")
-    return handled.take(first_of(handled["slice"], handled["offset"]))
-
-
 @index
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:
     """Returns, for each of `batch.records`, `time_ns` and `said_ns` of when it was handled first, or handed on (NEVER

@@ -17,13 +17,11 @@ from kafka_trial.model.kernels import (
     Array,
     Ints,
     at_or_before,
-    exactly,
     first_of,
     joined,
     max_before,
     min_after,
     ordered,
-    per_group,
     picked,
     running_max,
     starts_of,
@@ -32,7 +30,7 @@ from kafka_trial.model.listener_batches import latest_replay
 from kafka_trial.model.partition import HandledOutOfOrder, NonmonotonicPolls, OverlappingHandlers
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.sink_effects import late_effects
-from kafka_trial.model.table import Table, is_among, stacked
+from kafka_trial.model.table import Table, stacked
 from kafka_trial.model.truncations import truncated_below
 from kafka_trial.model.undecided import Undecided, undecided_because
 from kafka_trial.model.zombie_excuses import excused
@@ -77,11 +75,11 @@ def handled_out_of_order(batch: Batch) -> HandledOutOfOrder:
 @index
 def overlapping(batch: Batch) -> OverlappingHandlers:
     """Returns the handlers that began while another one of their partition was at work, each once."""
-    handlers = _of_one_order(batch, finished_handlers(batch))
+    handlers = finished_handlers(batch)
     keyed = handlers.take(handlers["key"] >= 0)
     inside = stacked(
-        _overlapping_in_file(handlers, _joined(handlers, "slice", "source", "home"), same_key=False),
-        _overlapping_in_file(keyed, _joined(keyed, "slice", "source", "home", "key"), same_key=True),
+        _overlapping_in_file(handlers, joined(handlers["slice"], handlers["source"]), same_key=False),
+        _overlapping_in_file(keyed, joined(keyed["slice"], keyed["source"], keyed["key"]), same_key=True),
     )
     across = _overlapping_across_files(batch)
     both = _once(stacked(inside.having(unattributed=unattributed(batch, inside)), across), "source", "start_seq")
@@ -104,7 +102,7 @@ def _late_ones(batch: Batch, late: Callable[..., Table]) -> Table:
 
 def _late_by_lines(batch: Batch, *, same_key: bool) -> Table:
     """Returns the completions that came after one of a later record, with that one as `later_*`."""
-    return stacked(*(late(batch, same_key=same_key) for late in (_late_inside, _late_across, _late_elsewhere)))
+    return stacked(_late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key))
 
 
 def _late_by_effects(batch: Batch, *, same_key: bool) -> Table:
@@ -120,11 +118,11 @@ def _united(lines: Table, effects: Table) -> Table:
 
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
-    done = _of_one_order(batch, completions(batch).take(completions(batch)["begun_in"] >= 0))
+    done = completions(batch).take(completions(batch)["begun_in"] >= 0)
     replay = latest_replay(batch, done) + 1
     key = done["key"] if same_key else np.zeros(len(done), np.int64)
-    done = done.having(among=joined(key, replay, done["home"]))
-    group = joined(done["begun_in"], done["attempt"], replay, done["home"])
+    done = done.having(among=joined(key, replay))
+    group = joined(done["begun_in"], done["attempt"], replay)
     if same_key:
         done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
         order = ordered(group, done["key"])
@@ -155,11 +153,12 @@ def _highest_committed(batch: Batch, done: Table, highest: Ints) -> Ints:
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:
     """Returns the first completions that came after the first completion of a later record, in whatever file."""
-    first = _of_one_order(batch, first_completions(batch))
-    first = first.take(first["key"] >= 0) if same_key else first
-    order_of = ("slice", "home", "key") if same_key else ("slice", "home")
-    first = first.sorted_by(*order_of, "offset")
-    group = _joined(first, *order_of)
+    first = first_completions(batch)
+    group = first["slice"]
+    if same_key:
+        first = first.take(first["key"] >= 0)
+        order = ordered(first["slice"], first["key"], first["offset"])
+        first, group = first.take(order), joined(first["slice"][order], first["key"][order])
     elsewhere = min_after(group, np.where(batch.vague(first["source"]), NEVER, first["time_ns"]))
     earliest_ns = batch.written_ns(first["source"], first["time_ns"])
     overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < earliest_ns)
@@ -172,51 +171,6 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
     before = (in_file >= 0) & (picked(first["seq"], in_file, NONE) < first["seq"])
     later = np.where(before, in_file, elsewhere)[before | overtaken]
     return _paired(first.take(before | overtaken), first.take(later))
-
-
-def _late_elsewhere(batch: Batch, *, same_key: bool) -> Table:
-    """Returns the completions of records in an intermediate topic that came, in the same file, after the first one of a
-    later record which was not handed on; each of a record handed on once, and completed in no other file, nor before.
-
-    What two members do of these is not compared: whether the later one had lost its partition is not known here.
-    """
-    ended = batch.of(Kind.ENDED_ELSEWHERE)
-    late = ended.having(source=ended["source"].astype(np.int64), later=np.zeros(len(ended), np.int64))
-    late = late.sorted_by("slice", "offset", "seq").only("slice", "source", "offset", "seq", "later", "only_copy")
-    record = _joined(late, "slice", "offset")
-    _, number = np.unique(record, return_inverse=True)
-    files = per_group(number, late["source"], len(late), how="max", start=NONE)
-    files -= per_group(number, late["source"], len(late), how="min", start=NEVER)
-    alone = (late["only_copy"] == 1) & (files[number] == 0) & starts_of(record)
-    late = late.take(alone & ~is_among(late, completions(batch), "slice", "offset"))
-    handed_on = batch.of(Kind.HANDED_ON)
-    there = first_completions(batch)
-    there = there.take(~is_among(there, handed_on.take(handed_on["outcome"] == 0), "slice", "offset"))
-    there = there.having(later=np.ones(len(there), np.int64), only_copy=np.zeros(len(there), np.int64))
-    both = stacked(late, there.only(*late.columns))
-    both = both.having(key=keys_of(batch, both))
-    names = ("slice", "source", "key") if same_key else ("slice", "source")
-    both = (both.take(both["key"] >= 0) if same_key else both).sorted_by(*names, "seq")
-    highest = max_before(_joined(both, *names), np.where(both["later"] == 1, both["offset"], NONE))
-    overtaken = (both["later"] == 0) & (both["offset"] < picked(both["offset"], highest, NONE))
-    overtaken &= picked(both["later"], highest, 0) == 1
-    return _paired(both.take(overtaken), both.take(highest[overtaken]))
-
-
-def _of_one_order(batch: Batch, rows: Table) -> Table:
-    """Returns rows of records with `home`, and with the `key` by which they are to be in order: in an intermediate
-    topic only copies that lie in the order of the trial's topic, by where they come from; elsewhere `home` is -1."""
-    records, copied = batch.records, batch.intermediate[rows["slice"]]
-    found = exactly(records["slice"], records["offset"], rows["slice"], rows["offset"])
-    home, key = picked(records["home"], found, -1), picked(records["home_key"], found, 0)
-    key = np.where(key == 0, -1, key)
-    ordered_rows = rows.having(home=np.where(copied, home, -1), key=np.where(copied, key, rows["key"]))
-    return ordered_rows.take(~copied | (home >= 0))
-
-
-def _joined(rows: Table, *names: str) -> Ints:
-    """Returns one integer a row that is equal where the named columns are."""
-    return joined(*(rows[name] for name in names))
 
 
 def _paired(late: Table, later: Table) -> Table:
@@ -249,7 +203,7 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
 def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for certain, however short: each began, at the latest,
     before the other one can have ended."""
-    handlers = _of_one_order(batch, finished_handlers(batch))
+    handlers = finished_handlers(batch)
     handlers = handlers.take(~excused(batch, handlers["ownership_epoch"], handlers["offset"], handlers["end_ns"]))
     handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
     keyed = handlers.take(handlers["key"] >= 0)
@@ -268,7 +222,7 @@ def _overlapping_of_file(mine: Table, others: Table, *, same_key: bool) -> Table
 
     A short one may have ended, by its line, before it began: the other one must have begun before that.
     """
-    names = ("slice", "home", "key") if same_key else ("slice", "home")
+    names = ("slice", "key") if same_key else ("slice",)
     group = joined(*(np.concatenate([others[name], mine[name]]) for name in names))
     order = ordered(group[: len(others)], others["start_ns"])
     others, theirs, own = others.take(order), group[: len(others)][order], group[len(others) :]

@@ -130,8 +130,8 @@ class Redeliveries(Table):
     sink, each further effect that lines do not explain is a row too.
 
     `floor`: the committed offset from which its ownership epoch had to start; NONE: not known, or progress is not in
-    Kafka. `below_floor`: it lies below that in the trial's topic, another ownership epoch had the record, and no log
-    that was cut off explains it. `opened_…`: the proof that the ownership epoch began.
+    Kafka. `below_floor`: it lies below that, another ownership epoch had the record, and no log that was cut off
+    explains it. `opened_…`: the proof that the ownership epoch began.
     """
 
     slice: Ints

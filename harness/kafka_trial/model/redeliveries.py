@@ -26,7 +26,6 @@ def redeliveries(batch: Batch) -> Redeliveries:
     """Returns what was delivered before, and again."""
     starts, floor = _begun_again(batch)
     below = (starts["offset"] < floor) & starts["elsewhere"] & ~truncated_below(batch, starts, floor)
-    below &= ~batch.intermediate[starts["slice"]]
     effects, effects_floor, effects_below = done_again(batch)
     told = starts.having(floor=floor, below_floor=below)
     seen = effects.having(floor=effects_floor, below_floor=effects_below)

@@ -56,9 +56,7 @@ class Kind(IntEnum):
     MOVED = 35
     AWAITED = 36
     HANDED_ON = 37
-    BEGUN_ELSEWHERE = 38
-    ENDED_ELSEWHERE = 39
-    BATCH_FAILED = 40
+    BATCH_FAILED = 38
     FAILED = 55
 
 

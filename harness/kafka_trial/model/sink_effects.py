@@ -43,12 +43,10 @@ if TYPE_CHECKING:
 def effects_in_order(batch: Batch) -> Table:
     """Returns slice, source, seq, offset, time_ns, acknowledged, key, `member` (-1: not named), `output` (the partition
     of an output topic; -1: none), `at` (its place there, else in the sink's file) and `stamped` (see there), sorted by
-    slice, offset and time; `number`: how many of its record came before. None where lines alone tell of the work, none
-    in an intermediate topic (they are of the record in the trial's), and none whose id is of several records: of which
-    it was nobody knows.
+    slice, offset and time; `number`: how many of its record came before. None where lines alone tell of the work, and
+    none whose id is of several records: of which it was nobody knows.
     """
     effects = batch.of(Kind.EFFECT)
-    effects = effects.take(~batch.intermediate[effects["slice"]])
     trial_context = batch.trial_context
     if trial_context.settings.effects == "state" and not trial_context.prints_no_work:
         effects = effects.take(np.zeros(len(effects), np.bool_))

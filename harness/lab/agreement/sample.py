@@ -4,7 +4,7 @@ whose readers were measured, and of members that buffer what they print, or tell
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -91,7 +91,6 @@ def measured(history: History, draw: random.Random) -> History:
 
 
 WAY = "orders-way"
-LINES_THERE_SHARE = 0.5
 
 
 def handing_on(history: History, draw: random.Random) -> History:
@@ -112,28 +111,7 @@ def handing_on(history: History, draw: random.Random) -> History:
         way.append(replace(told, offset=ends[partition], id=id_))
         ends[partition] += 1
     others = [event for event in history.events if event.source != "offsets"]
-    if draw.random() < LINES_THERE_SHARE:
-        others = list(_with_lines_there(others, records, way, draw))
     return replace(history, events=[*others, *way, *_with_commits_there(history, ends, draw)])
-
-
-def _with_lines_there(
-    events: Sequence[Event], records: Sequence[Event], way: Sequence[Event], draw: random.Random
-) -> Iterator[Event]:
-    """Events of which some lines about a record name a copy of it instead; who is given partitions, those there too."""
-    names = {(one.topic, one.partition, one.offset): one.id for one in records}
-    places: dict[tuple[str, str | None], Event | None] = {}
-    given = [{"topic": WAY, "partition": partition} for partition in range(2)]
-    for event in events:
-        if event.kind in ("assigned", "revoked", "lost"):
-            yield replace(event, details={**event.details, "entries": [*event.details["entries"], *given]})
-        elif event.kind in ("delivered", "processed"):
-            name = names.get((event.topic, event.partition, event.offset))
-            copies = [copy for copy in way if copy.id == name and name is not None]
-            copy = places.setdefault((event.source, name), draw.choice([None, *copies]))
-            yield event if copy is None else replace(event, topic=WAY, partition=copy.partition, offset=copy.offset)
-        else:
-            yield event
 
 
 def _with_commits_there(history: History, ends: Sequence[int], draw: random.Random) -> list[Event]:

@@ -708,14 +708,6 @@ class Trial:
         return sorted({*self.slices(), *there})
 
     @cached_property
-    def copies(self) -> dict[str | None, list[Event]]:
-        """Record id → its copies in the topics that the group hands records on through."""
-        found: dict[str | None, list[Event]] = {}
-        for copy in naive_handed_on.copies(self):
-            found.setdefault(copy.id, []).append(copy)
-        return found
-
-    @cached_property
     def through(self) -> set[str | None]:
         return {e.topic for e in self.of_kind("through")}
 
@@ -2058,7 +2050,6 @@ def redelivered(p: Partition) -> Iterator[Found]:
         if (
             not _had_elsewhere(p, delivery)
             or not p.trial.progress_in_kafka
-            or p.tp[0] in p.trial.through
             or (floor is not None and delivery.offset >= floor)
         ):
             yield p.found(delivery.offset)
@@ -2314,7 +2305,7 @@ def reordered_key(p: Partition) -> Iterator[Found | None]:
     """A completion, or a first effect, that comes after that of a later record: of the same key, else of another key;
     one finding a record where both tell of it."""
     by_effects = naive_effects.late_firsts(p)
-    by_lines = [*_late_completions(p), *_late_elsewhere(p)]
+    by_lines = list(_late_completions(p))
     for offset, same_key in by_lines:
         if same_key is not None:
             yield p.found(offset, same_key=same_key or by_effects.get(offset, False))
@@ -2327,45 +2318,28 @@ def reordered_key(p: Partition) -> Iterator[Found | None]:
 def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
     completions = [replace(done, ownership_epoch=p.ownership_epoch_of_work(done)) for done in p.completions]
-    firsts = _firsts(completions)
+    firsts = {
+        offset: min((c for c in completions if c.offset == offset), key=_when)
+        for offset in {c.offset for c in completions}
+    }
     for late in completions:
         since = naive_batches.since_replay(p, late)
         attempt = naive_attempts.in_this_attempt(p, late, completions, only_committed=True)
         attempt = [done for done in attempt if done.event.seq > since]
         overtakers = [c for c in attempt if late.ownership_epoch and c.offset > late.offset]
-        overtakers = [c for c in overtakers if naive_handed_on.of_one_order(p, c.offset, late.offset)]
         known = [] if p.anybodys(late.event.source) else list(overtakers)
         if firsts[late.offset] == late:  # whoever did it
             known += [first for first in firsts.values() if _came_too_early(p, first, late)]
         if known:
-            key = naive_handed_on.key(p, late.offset)
-            yield late.offset, key is not None and any(naive_handed_on.key(p, c.offset) == key for c in known)
+            key = p.key(late.offset)
+            yield late.offset, key is not None and any(p.key(c.offset) == key for c in known)
         elif overtakers:
             yield late.offset, None
 
 
-def _firsts(completions: list[Work]) -> dict[int, Work]:
-    """Offset → its first completion."""
-    offsets = {done.offset for done in completions}
-    return {offset: min((c for c in completions if c.offset == offset), key=_when) for offset in offsets}
-
-
-def _late_elsewhere(p: Partition) -> Iterator[tuple[int, bool]]:
-    """Records that were completed as copies in an intermediate topic, after later ones had been completed here."""
-    completions = [replace(done, ownership_epoch=p.ownership_epoch_of_work(done)) for done in p.completions]
-    firsts = _firsts(completions)
-    sound = {
-        offset: first.event
-        for offset, first in firsts.items()
-        if not p.excused(first.ownership_epoch, offset, first.event.time_ns, first.event.time_ns)
-    }
-    for offset, before in naive_handed_on.overtaken(p, sound):
-        yield offset, p.key(offset) is not None and any(p.key(other) == p.key(offset) for other in before)
-
-
 def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     """Tells whether `first`, of a later record, was completed before `late`, and neither by a zombie."""
-    if first.offset <= late.offset or not naive_handed_on.of_one_order(p, first.offset, late.offset):
+    if first.offset <= late.offset:
         return False
     if first.event.source == late.event.source:
         before = first.event.seq < late.event.seq
@@ -2381,13 +2355,12 @@ def overlapping_handlers(p: Partition) -> Iterator[Found | None]:
     """A handler that begins while another one runs on the partition: one finding each such handler."""
     ended = [handler for handler in p.handlers if handler.ended is not None]
     for handler in ended:
-        alike = [o for o in ended if naive_handed_on.of_one_order(p, o.begun.offset, handler.begun.offset)]
-        others = [o for o in alike if _when(o.begun) < _when(handler.begun) and _overlap(p, o, handler)]
+        others = [o for o in ended if _when(o.begun) < _when(handler.begun) and _overlap(p, o, handler)]
         source = handler.begun.event.source
         known = [o for o in others if not p.anybodys(source) or o.begun.event.source != source]
         if known:
-            key = naive_handed_on.key(p, handler.begun.offset)
-            same_key = key is not None and any(naive_handed_on.key(p, other.begun.offset) == key for other in known)
+            key = p.key(handler.begun.offset)
+            same_key = key is not None and any(p.key(other.begun.offset) == key for other in known)
             yield p.found(handler.begun.offset, same_key=same_key)
         elif others:
             yield None

@@ -69,8 +69,6 @@ def firsts(p: Partition) -> dict[int, Event]:
 
 def _by_offset(p: Partition) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
-    if p.tp[0] in p.trial.through:
-        return found  # they are of the record in the trial's topic
     if p.trial.settings.get("effects") == "state" and p.trial.of_kind(*WORK):
         return found  # a state may be written anew, and lines tell of the work
     homes = Counter(effect.name for effect, _ in p.effects_seen)  # an id of several records is nobody's

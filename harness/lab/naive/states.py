@@ -24,12 +24,18 @@ def stale_state(p: Partition) -> Iterator[Found | None]:
         if not any(newer):
             continue
         certain = all(any(shown.outcome != "info" for shown in before) for before in newer)
-        newest = max([before for before in newer if before][-1], key=lambda shown: _age(p.trial, shown))
-        record = _record(p.trial, newest)
+        ended, before = [pair for pair in zip(ends, newer, strict=True) if pair[1]][-1]
+        record = _record(p.trial, max(before, key=lambda shown: _age(p.trial, shown)))
         if (record.topic, record.partition) == p.tp:
             may_come_again = p.trial.progress_in_kafka and (record.offset or 0) >= (p.final_committed or 0)
-            named = p.found(record.offset, same_key=record.key is not None)
+            may_come_again |= any(copy.id == record.id for copy in p.trial.of_kind("handed_on"))
+            named = p.found(record.offset, same_key=record.key is not None and _place_of(p.trial, ended) == p.tp)
             yield named if certain and not may_come_again else None
+
+
+def _place_of(trial: Trial, change: Event) -> tuple[str | None, int | None]:
+    record = _record(trial, change)
+    return record.topic, record.partition
 
 
 def _by_state(trial: Trial) -> dict[tuple[Any, ...], list[Event]]:
