@@ -15,11 +15,13 @@ from histories import (
     committed,
     effect,
     finding,
+    handed_on,
     history,
     judged,
     not_judged,
     on,
     sent,
+    through,
     undecided,
     with_settings,
 )
@@ -211,6 +213,27 @@ def test_a_key_that_moved_to_another_partition_is_mended_there() -> None:
     frame = {"records": ["k", "k"], "settings": POSTED, "partitions": 2}
     commits = [*committed(2), *(on(1, line) for line in committed(1))]
     assert [one for one in stale(*lines, *posted, *commits, **frame) if one["older_partition"] == 1] == []
+
+
+def test_of_a_key_that_moved_only_an_entitys_claim_promises_the_newest_state() -> None:
+    """Partitions were added: its records lie in two, which two members may work on in any order."""
+    places = (("r0", 0, 0), ("r1-0", 1, 5_000))
+    sends = [invoked(name, None) for name, _, _ in places]
+    read = [
+        Line("observer", "record", {"topic": TOPIC, "partition": at, "offset": 0, "id": name, "key": "k"} | _at(ms))
+        for name, at, ms in places
+    ]
+    posted = [Line("sink", "effect", {"id": name, "outcome": "ok"}) for name in ("r1-0", "r0")]
+    done = [*committed(1), *(on(1, line) for line in committed(1))]
+    (found,) = stale(*sends, *read, *posted, *done, settings=POSTED, records=0, partitions=2)
+    assert (found["same_key"], found["older_partition"]) == (False, 0)
+
+
+def test_what_was_handed_on_may_come_again_from_there() -> None:
+    """Committed past where it came from: its position is that of the topic on the way."""
+    lines = [effect(1), effect(0), *committed(3)]
+    assert undecided("stale-state", [through(), handed_on(1, 0), *lines], **(KEYED | {"settings": POSTED})) == 1
+    assert stale(*lines, settings=POSTED) == [STALE]
 
 
 def test_an_entity_is_compared_at_a_sink_too() -> None:
