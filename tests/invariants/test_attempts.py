@@ -9,6 +9,7 @@ import pytest
 from group_lines import joined, synced
 from histories import (
     Line,
+    aborted,
     after,
     asked,
     assigned,
@@ -121,6 +122,31 @@ def test_the_offsets_log_shows_too_what_was_committed() -> None:
     assert found([*begun, *done(1, 0, 1), *TOGETHER]) == back((1, 0))
 
 
+def test_what_a_member_says_was_committed_is_no_proof_where_its_transaction_was_aborted() -> None:
+    """The brokers had taken the position, and answered; then the marker took it back."""
+    begun = [assigned("m0"), *done(0, 0), commit("m0", 1)]
+    again = [commit("m0", 1, "ok"), gave_up("m0", 0), *done(0, 0), *handed_in(0, 1)]
+    assert found([*begun, *aborted(1), *again]) == {}
+    assert found([*begun, *again]) == back((0, 0))
+    assert found([*begun, *aborted(2), *again]) == back((0, 0))
+    assert found([*begun, *[on(1, line) for line in aborted(1)], *again]) == back((0, 0))
+
+
+def test_of_two_commits_that_a_member_tells_of_the_one_that_was_not_taken_back_is_a_proof() -> None:
+    """Record 0 was committed; the transaction with record 1 was aborted."""
+    begun = [assigned("m0"), *done(0, 0), commit("m0", 1, "ok"), *done(0, 1), *aborted(2), commit("m0", 2, "ok")]
+    assert found([*begun, gave_up("m0", 0), *done(0, 1), *handed_in(0, 2)]) == {}
+    assert found([*begun, gave_up("m0", 0), *done(0, 0, 1), *handed_in(0, 2)]) == back((0, 0))
+
+
+def test_a_position_that_was_committed_after_all_is_one_by_the_log() -> None:
+    """The first transaction with it was aborted, the second one was not."""
+    begun = [assigned("m0"), *done(0, 0), *aborted(1), commit("m0", 1, "ok"), gave_up("m0", 0), *done(0, 0)]
+    lines = [*begun, *handed_in(0, 1), commit("m0", 1, "ok"), after(2), *done(0, 1), gave_up("m0", 0)]
+    assert found([*lines, *done(0, 1)]) == {}
+    assert found([*lines, *done(0, 0, 1)]) == back((0, 0))
+
+
 def test_what_may_have_been_committed_only_after_the_abort_may_be_begun_again() -> None:
     """The commit and the line of the abort are of one instant, as far as anybody can tell."""
     begun = [assigned("m0", 0, 1), *done(1, 0), *handed_in(1, 1), gave_up("m0", 0, 1)]
@@ -146,10 +172,25 @@ def test_of_several_transactions_an_abort_without_a_name_may_be_any() -> None:
     assert found([*BOTH, gave_up("m0"), *AGAIN, *APART]) == back(OPEN, OPEN)
 
 
-def test_producers_one_after_the_other_have_one_transaction_at_a_time() -> None:
-    """A new producer took the place of one that was fenced."""
-    one = [*handed_in(0, 2), *handed_in(0, 2), *handed_in(1, 2, producer=8), *handed_in(1, 2, producer=8)]
+def test_producers_one_after_the_other_share_what_one_of_them_has_handed_in() -> None:
+    """A new producer took the place of one that was fenced, and each has both partitions."""
+    one = [*TOGETHER, *handed_in(0, 2, producer=8), *handed_in(1, 2, producer=8)]
     assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one]) == {}
+    assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one[: len(TOGETHER)], *handed_in(1, 2, producer=8)]) == {}
+
+
+def test_producers_one_after_the_other_with_a_partition_each_have_transactions_of_their_own() -> None:
+    """Their requests happen not to alternate: partition 0 was given up, and partition 1 steps back."""
+    one = [*handed_in(0, 2), *handed_in(1, 2, producer=8)]
+    assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one]) == back((1, 0), (1, 1))
+    assert found([*BOTH, gave_up("m0", 1), *AGAIN, *one]) == {}
+    assert found([*BOTH, gave_up("m0"), *AGAIN, *one]) == {}
+
+
+def test_producers_one_after_the_other_do_not_tell_of_what_none_handed_in() -> None:
+    """Partition 1 never was, so that nobody knows with which producer it is."""
+    one = [*handed_in(0, 2), *handed_in(0, 2, producer=8)]
+    assert found([*BOTH, gave_up("m0", 0), *AGAIN, *one]) == back(OPEN, OPEN)
 
 
 def both_handed_in(*, producer: int) -> Line:
@@ -179,12 +220,20 @@ def test_without_the_requests_of_its_producers_nothing_tells() -> None:
     assert found([*lines, *others]) == back(OPEN, OPEN)
 
 
-def test_a_failed_record_alone_does_not_tell_that_its_transaction_was_aborted() -> None:
-    """It may have been tried again inside: `offsets_committed` with `success` false says it."""
+def test_a_failed_record_ends_no_attempt() -> None:
+    """It may be tried again inside its transaction: `offsets_committed` with `success` false says that it ended."""
     begun = [assigned("m0", 0, 1), *done(1, 0), delivered("m0", 0), processed("m0", 0, outcome="failed")]
     again = [*done(1, 0), *done(0, 0), *TOGETHER]
-    assert found([*begun, *again]) == back(OPEN)
+    assert found([*begun, *again]) == back((1, 0))
     assert found([*begun, gave_up("m0", 0), *again]) == {}
+
+
+def test_a_failed_record_takes_back_nothing_that_was_done_before_it_in_its_partition() -> None:
+    """Record 2 failed; the consumer goes back to the first one, and no transaction was aborted."""
+    begun = [assigned("m0", 0, 1), *done(0, 0, 1), delivered("m0", 2), processed("m0", 2, outcome="failed")]
+    lines = [*begun, *done(0, 0, 1, 2), *handed_in(0, 3), *handed_in(1, 0)]
+    assert found(lines)["nonmonotonic-poll"] == [(0, 0), (0, 1)]
+    assert found([*begun, *done(0, 2), *handed_in(0, 3)]) == {}
 
 
 def test_a_failed_record_that_is_tried_again_is_a_retry() -> None:

@@ -23,16 +23,13 @@ from kafka_trial.model.trial_context import GivenUp, PositionProducer
 def given_up_lines(names: HistoryNames, source: int, columns: Columns) -> Iterator[GivenUp]:
     """Yields the lines of a block of a member's file with which it gave an attempt up."""
     commits = columns.is_kind("commit") & (columns.codes("outcome", {"fail": 1}) == 1)
-    records = columns.is_kind("processed") & (columns.codes("outcome", {"failed": 1}) == 1)
-    if not (commits | records).any():
-        return
     named: dict[int, set[int]] = defaultdict(set)
-    for row, place in (*_listed(names, columns, commits), *_placed(names, columns, records)):
+    for row, place in _listed(names, columns, commits):
         named[row].add(place)
-    for row in np.flatnonzero(commits | records).tolist():
+    for row in np.flatnonzero(commits).tolist():
         said = {"seq": "seq", "time_ns": "time_ns", "own_client": OWN_CLIENT}
         about: dict[str, Any] = {name: int(columns[column][row]) for name, column in said.items()}
-        yield GivenUp(**about, source=source, record=bool(records[row]), slices=tuple(sorted(named[row])))
+        yield GivenUp(**about, source=source, slices=tuple(sorted(named[row])))
 
 
 @dataclass
@@ -72,10 +69,3 @@ def _listed(names: HistoryNames, columns: Columns, mask: Array) -> Iterator[tupl
         rows, entries = columns.entries("entries", mask)
         places = slices_of(names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
         yield from zip(rows.tolist(), places.tolist(), strict=True)
-
-
-def _placed(names: HistoryNames, columns: Columns, mask: Array) -> Iterator[tuple[int, int]]:
-    """Yields row and slice of each masked row that is about a record."""
-    rows = np.flatnonzero(mask)
-    places = slices_of(names, columns.text("topic", rows), columns["partition"][rows])
-    yield from zip(rows.tolist(), places.tolist(), strict=True)

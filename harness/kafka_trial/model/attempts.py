@@ -5,8 +5,7 @@ them. So the line with which a member gives it up ends the attempt of that clien
 the transaction, whichever the line names, and the client begins each of them anew where it was committed. A process may
 have one producer for each partition (the way before KIP-447), or take them from a pool: these are transactions of their
 own. The request log tells which producer handed in which positions. Where it does not, it is not certain that the
-attempt ended. A record that failed may be tried again inside its transaction, so that its line alone makes nothing
-certain either.
+attempt ended. A record that failed may be tried again inside its transaction: its line ends no attempt.
 """
 
 from __future__ import annotations
@@ -29,14 +28,12 @@ if TYPE_CHECKING:
 
 def attempts_given_up(batch: Batch, own: Table) -> dict[str, Array]:
     """Returns for each line (slice, source, client, file, seq; sorted by the last two) `attempt`, how many of its
-    file's had been given up by then, `attempt_by_commits`, those left out that only failed records tell of, and
-    `given_up_seq`, `given_up_ns` of the last one; NONE where none had been."""
+    file's had been given up by then, and `given_up_seq`, `given_up_ns` of the last one; NONE where none had been."""
     found = {name: np.full(len(own), NONE, np.int64) for name in ("given_up_seq", "given_up_ns")}
-    found |= {name: np.zeros(len(own), np.int64) for name in ("attempt", "attempt_by_commits")}
+    found["attempt"] = np.zeros(len(own), np.int64)
     for file, lines in _files_with_aborts(batch, own):
         number = np.searchsorted([one.seq for one in lines], own["seq"][file], side="right")
         found["attempt"][file] = number
-        found["attempt_by_commits"][file] = np.cumsum([0, *(not one.record for one in lines)])[number]
         found["given_up_seq"][file] = np.array([NONE, *(one.seq for one in lines)], np.int64)[number]
         found["given_up_ns"][file] = np.array([NONE, *(one.time_ns for one in lines)], np.int64)[number]
     return found
@@ -78,24 +75,23 @@ def _is_of_transaction(producers: Sequence[PositionProducer], line: GivenUp, pla
 
     `producers`: those of its process.
     """
-    shared = _is_shared(producers, line, place)
-    if line.record:
-        return False if shared is False else None
-    return place in line.slices or shared
+    return place in line.slices or _is_shared(producers, line, place)
 
 
 def _is_shared(producers: Sequence[PositionProducer], line: GivenUp, place: int) -> bool | None:
     """Tells whether a slice is handed in together with those that a line names; None: nothing shows it.
 
-    One producer at a time has one transaction at a time. Of several at once only positions in one request are surely in
-    one transaction, and those of different producers surely in two. A line that names nothing means all that its
-    process does.
+    One producer at a time has one transaction at a time: the only one all that its process does, and of those that
+    follow one another each what it handed in. Of several at once only positions in one request are surely in one
+    transaction. Those of different producers are surely in two. A line that names nothing means all that its process
+    does.
     """
     by_time = sorted(producers, key=lambda one: (one.first_ns, -one.last_ns))
     at_once = any(later.first_ns < max_ns for later, max_ns in zip(by_time[1:], _last_so_far(by_time), strict=False))
-    if not at_once:
-        return True if producers or not line.slices else None
-    if any(place in group and {*group} & {*line.slices} for one in producers for group in one.together):
+    if not at_once and (len(producers) == 1 or not line.slices):
+        return True
+    groups = [group for one in producers for group in (one.together if at_once else (one.hands_in,))]
+    if any(place in group and {*group} & {*line.slices} for group in groups):
         return True
     own, named = ({one.producer_id for one in producers if one.hands_in & of} for of in ({place}, {*line.slices}))
     return False if own and named and not own & named else None

@@ -37,19 +37,18 @@ def handler_starts(batch: Batch) -> Table:
 
     With the columns of `member_lines`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
     attempt, unless an earlier one had committed it); `retry`: and nothing at its place or behind it was completed by
-    then. A record that failed is tried again whether its attempt ended with it or not.
+    then.
     """
     begins = _begins(member_lines(batch))
     found = member_lines(batch).take(begins)
     kept = committed_before(batch, found)
-    whole, *parts = (
+    whole, part = (
         (_repeated(found, "ownership_epoch", *of), _completed(batch, "ownership_epoch", *of)[begins] < found["offset"])
-        for of in ((), ("attempt",), ("attempt_by_commits",))
+        for of in ((), ("attempt",))
     )
-    repeated, by_commits = (np.where(kept, whole[0], part[0]) for part in parts)
-    undone, also_undone = (np.where(kept, whole[1], part[1]) for part in parts)
-    again = ((repeated & undone) | (by_commits & also_undone)) & ~_effect_behind(batch, found)
-    return found.having(repeated=repeated, retry=again | (repeated & is_of_replay(batch, found)))
+    repeated, undone = (np.where(kept, *pair) for pair in zip(whole, part, strict=True))
+    again = (undone & ~_effect_behind(batch, found)) | is_of_replay(batch, found)
+    return found.having(repeated=repeated, retry=repeated & again)
 
 
 def _begins(own: Table) -> Bools:

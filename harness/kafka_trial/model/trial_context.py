@@ -366,7 +366,7 @@ class MemberSpan:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A line of a member that gave an attempt up: its commit, or its transaction, failed; `record`: a record's handler.
+    """A line of a member that gave an attempt up: its commit, or its transaction, failed.
 
     `slices`: the partitions that it names, sorted; those of other topics are below 0. `own_client`: for which client it
     speaks, a place in `own_clients`; -1: it names none.
@@ -376,7 +376,6 @@ class GivenUp:
     seq: int
     time_ns: int
     own_client: int
-    record: bool
     slices: tuple[int, ...]
 
 

@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 SO_FAR_APART_NS = 500_000_000  # how far the offsets log and a member's line may lie apart
 
 
-def in_this_attempt(
-    p: Partition, work: Work, others: list[Work], *, only_committed: bool = False, by_commits: bool = False
-) -> list[Work]:
+def in_this_attempt(p: Partition, work: Work, others: list[Work], *, only_committed: bool = False) -> list[Work]:
     """Those before it in its ownership epoch, but for what has been undone since. Where the record itself had been
     committed when its attempt began, all of them; `only_committed`: of the earlier attempts those that had been
-    committed too. `by_commits`: a record that failed ends no attempt."""
+    committed too."""
     same = [other for other in others if other.ownership_epoch == work.ownership_epoch]
     before = [other for other in same if other.event.seq < work.event.seq]
     ends = [line for line in p.attempts_ended(work.event.source) if line.seq <= work.event.seq]
     committed = _committed(p, work, ends[-1]) if ends else -1
-    last = max((line.seq for line in ends if not by_commits or line.kind == "commit"), default=-1)
+    last = max((line.seq for line in ends), default=-1)
     inside = [other for other in before if other.event.seq > last]
     if ends and work.offset >= committed:
         return inside
@@ -55,7 +53,7 @@ def _name(line: Event) -> str | None:
 
 
 def _gives_up(line: Event) -> bool:
-    return (line.kind, line.outcome) in (("commit", "fail"), ("processed", "failed"))
+    return line.kind == "commit" and line.outcome == "fail"
 
 
 def _is_of(p: Partition, source: str, line: Event) -> bool | None:
@@ -63,8 +61,7 @@ def _is_of(p: Partition, source: str, line: Event) -> bool | None:
     if "|" not in source:
         if source not in p.trial.nameless or p.anybodys(source):
             return True
-        named: set[Any] = {(line.topic, line.partition)} if line.kind == "processed" else _places(p, line)
-        whose = [naive_assignments.the_only_client(type(p)(p.trial, tp), source) for tp in named]
+        whose = [naive_assignments.the_only_client(type(p)(p.trial, tp), source) for tp in _places(p, line)]
         speakers = {client for clients in whose for client in clients}
         return bool(speakers & naive_assignments.the_only_client(p, source)) if speakers else None
     clients = {name.split("|")[1] for name in {e.source for e in p.trial.events} if name.startswith(f"{line.source}|")}
@@ -74,22 +71,22 @@ def _is_of(p: Partition, source: str, line: Event) -> bool | None:
 
 def _has(p: Partition, source: str, line: Event) -> bool | None:
     """The transaction that it gives up has the partition; None: nobody knows."""
-    named = {(line.topic, line.partition)} if line.kind == "processed" else _places(p, line)
-    shared = _shared(p, _producers(p, source), named)
-    if line.kind == "processed":
-        return False if shared is False else None
-    return True if p.tp in named else shared
+    named = _places(p, line)
+    return True if p.tp in named else _shared(p, _producers(p, source), named)
 
 
 def _shared(p: Partition, producers: dict[Any, list[Event]], named: set[Any]) -> bool | None:
     spans = [(min(e.time_ns for e in asked), max(e.time_ns for e in asked)) for asked in producers.values()]
-    if not any(one[0] <= other[0] < one[1] for one, other in permutations(spans, 2)):
-        return True if producers or not named else None
+    by_turns = not any(one[0] <= other[0] < one[1] for one, other in permutations(spans, 2))
+    if by_turns and (not named or len(producers) == 1):
+        return True
     handed_in = {producer: [_places(p, e) for e in asked] for producer, asked in producers.items()}
     if any(named & _beside(p.tp, requests) for requests in handed_in.values()):
         return True
     own = {producer for producer, requests in handed_in.items() if p.tp in set().union(*requests)}
     theirs = {producer for producer, requests in handed_in.items() if named & set().union(*requests)}
+    if by_turns and own & theirs:
+        return True
     return False if own and theirs and not own & theirs else None
 
 
@@ -125,16 +122,24 @@ def _member(source: str) -> str:
     return source.rpartition("-")[0]
 
 
+def _taken_back(p: Partition) -> set[Any]:
+    """The positions of its transactions that were aborted, by the offsets log."""
+    aborted = [e for e in p.trial.offsets_log if e.kind == "commit_aborted"]
+    return {e.committed_offset for e in aborted if (e.topic, e.partition) == p.tp}
+
+
 def _committed(p: Partition, work: Work, end: Event) -> float:
     """Up to where its ownership epoch had committed the partition for certain when the attempt before was given up."""
     epoch = work.ownership_epoch
     if epoch is None:
         return -1
+    taken_back = _taken_back(p)
     said = [
         (entry["committed_offset"], event)
         for event in sorted(p.trial.of_kind("commit"), key=lambda e: e.seq)
         if event.outcome == "ok" and event.source == work.event.source and event.seq < end.seq
         for entry in p.trial.entries(event, p.tp)
+        if entry["committed_offset"] not in taken_back
     ][-1:]
     by_lines = [value for value, event in said if p.ownership_epoch_at(event) == epoch]
     until_ns = p.trial.earliest_ns(end.time_ns) - SO_FAR_APART_NS

@@ -868,19 +868,14 @@ class Partition:
             for time_ns, offset in self.effect_times
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
-        not_told = max(heard, default=-1) <= work.offset
-        if not_told and any(self._is_begun_and_undone(work, by_commits=one) for one in (False, True)):
-            return True
-        before = naive_attempts.in_this_attempt(self, work, self.begun)
-        return work.offset in [other.offset for other in before] and naive_batches.is_of_a_replay(self, work)
-
-    def _is_begun_and_undone(self, work: Work, *, by_commits: bool) -> bool:
-        """Begun before in its attempt, where neither it nor anything behind it had been completed."""
         done, begun = (
-            [one.offset for one in naive_attempts.in_this_attempt(self, work, lines, by_commits=by_commits)]
+            [one.offset for one in naive_attempts.in_this_attempt(self, work, lines)]
             for lines in (self.completions, self.begun)
         )
-        return work.offset in begun and max(done, default=-1) < work.offset
+        if work.offset not in begun:
+            return False
+        undone = max([*done, -1]) < work.offset and max(heard, default=-1) <= work.offset
+        return undone or naive_batches.is_of_a_replay(self, work)
 
     def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
         """The ownership epoch that was opened last by then, whoever's it is."""
