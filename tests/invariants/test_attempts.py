@@ -9,7 +9,6 @@ import pytest
 from group_lines import joined, synced
 from histories import (
     Line,
-    aborted,
     after,
     asked,
     assigned,
@@ -120,31 +119,6 @@ def test_the_offsets_log_shows_too_what_was_committed() -> None:
     begun = [assigned("m0", 0, 1), *done(1, 0), *handed_in(1, 1), after(2), *done(1, 1), gave_up("m0", 0)]
     assert found([*begun, *done(1, 1), *TOGETHER]) == {}
     assert found([*begun, *done(1, 0, 1), *TOGETHER]) == back((1, 0))
-
-
-def test_what_a_member_says_was_committed_is_no_proof_where_its_transaction_was_aborted() -> None:
-    """The brokers had taken the position, and answered; then the marker took it back."""
-    begun = [assigned("m0"), *done(0, 0), commit("m0", 1)]
-    again = [commit("m0", 1, "ok"), gave_up("m0", 0), *done(0, 0), *handed_in(0, 1)]
-    assert found([*begun, *aborted(1), *again]) == {}
-    assert found([*begun, *again]) == back((0, 0))
-    assert found([*begun, *aborted(2), *again]) == back((0, 0))
-    assert found([*begun, *[on(1, line) for line in aborted(1)], *again]) == back((0, 0))
-
-
-def test_of_two_commits_that_a_member_tells_of_the_one_that_was_not_taken_back_is_a_proof() -> None:
-    """Record 0 was committed; the transaction with record 1 was aborted."""
-    begun = [assigned("m0"), *done(0, 0), commit("m0", 1, "ok"), *done(0, 1), *aborted(2), commit("m0", 2, "ok")]
-    assert found([*begun, gave_up("m0", 0), *done(0, 1), *handed_in(0, 2)]) == {}
-    assert found([*begun, gave_up("m0", 0), *done(0, 0, 1), *handed_in(0, 2)]) == back((0, 0))
-
-
-def test_a_position_that_was_committed_after_all_is_one_by_the_log() -> None:
-    """The first transaction with it was aborted, the second one was not."""
-    begun = [assigned("m0"), *done(0, 0), *aborted(1), commit("m0", 1, "ok"), gave_up("m0", 0), *done(0, 0)]
-    lines = [*begun, *handed_in(0, 1), commit("m0", 1, "ok"), after(2), *done(0, 1), gave_up("m0", 0)]
-    assert found([*lines, *done(0, 1)]) == {}
-    assert found([*lines, *done(0, 0, 1)]) == back((0, 0))
 
 
 def test_what_may_have_been_committed_only_after_the_abort_may_be_begun_again() -> None:

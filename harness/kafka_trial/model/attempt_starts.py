@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.commits_log import commits_in_effect
-from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, exactly, joined, picked
+from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, joined, picked
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.rows import Kind
 
@@ -38,21 +38,11 @@ def began_at(batch: Batch, rows: Table) -> Ints:
 
 
 def _by_lines(batch: Batch, rows: Table) -> Ints:
-    """Returns the last position of which the member said, before its attempt began, that it was committed; those left
-    out that the offsets log took back: there the line may tell of a request that was answered, and no more."""
+    """Returns the last position of which the member said, before its attempt began, that it was committed."""
     said = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
-    said = said.take(~_taken_back(batch, said))
     last = at_or_before(said["file"], said["seq"], rows["file"], rows["given_up_seq"])
     inside = picked(said["ownership_epoch"], last, -1) == rows["ownership_epoch"]
     return np.where(inside, picked(said["committed_offset"], last, NONE), NONE)
-
-
-def _taken_back(batch: Batch, said: Table) -> Bools:
-    """Returns which commits are of a position that was in a transaction which was aborted."""
-    aborted = batch.of(Kind.COMMIT_ABORTED).sorted_by("slice", "committed_offset")
-    row = exactly(aborted["slice"], aborted["committed_offset"], said["slice"], said["committed_offset"])
-    taken_back: Bools = row >= 0
-    return taken_back
 
 
 def _by_log(batch: Batch, rows: Table) -> Ints:

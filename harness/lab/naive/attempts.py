@@ -122,24 +122,16 @@ def _member(source: str) -> str:
     return source.rpartition("-")[0]
 
 
-def _taken_back(p: Partition) -> set[Any]:
-    """The positions of its transactions that were aborted, by the offsets log."""
-    aborted = [e for e in p.trial.offsets_log if e.kind == "commit_aborted"]
-    return {e.committed_offset for e in aborted if (e.topic, e.partition) == p.tp}
-
-
 def _committed(p: Partition, work: Work, end: Event) -> float:
     """Up to where its ownership epoch had committed the partition for certain when the attempt before was given up."""
     epoch = work.ownership_epoch
     if epoch is None:
         return -1
-    taken_back = _taken_back(p)
     said = [
         (entry["committed_offset"], event)
         for event in sorted(p.trial.of_kind("commit"), key=lambda e: e.seq)
         if event.outcome == "ok" and event.source == work.event.source and event.seq < end.seq
         for entry in p.trial.entries(event, p.tp)
-        if entry["committed_offset"] not in taken_back
     ][-1:]
     by_lines = [value for value, event in said if p.ownership_epoch_at(event) == epoch]
     until_ns = p.trial.earliest_ns(end.time_ns) - SO_FAR_APART_NS
