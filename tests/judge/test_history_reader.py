@@ -132,7 +132,7 @@ def test_what_was_measured_of_readers_survives_the_cache() -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [200, 1 << 20], ids=["a line a block", "one block"])
-def test_what_was_given_up_is_known_of_all_partitions(size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_aborted_is_known_of_all_partitions(size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the producers that hand positions in; and so it is read
     from the cache."""
     monkeypatch.setattr("kafka_trial.judge.lines.SPLIT_BYTES", size_bytes)
@@ -141,7 +141,7 @@ def test_what_was_given_up_is_known_of_all_partitions(size_bytes: int, monkeypat
     handed_in = [*committed(1, by="m0", producer=7), *(on(3, line) for line in committed(2, by="m0", producer=7))]
     _, builder = rows(history([*lines, *handed_in]))
     known = builder.trial_context(Settings())
-    assert [[known.slices[place] for place in one.slices] for one in known.given_up] == [[], [("t", 0), ("t", 3)]]
+    assert [[known.slices[place] for place in one.slices] for one in known.aborts] == [[], [("t", 0), ("t", 3)]]
     (producer,) = known.position_producers
     assert (producer.lane, producer.producer_id, len(producer.together)) == (0, 7, 2)
     assert from_plain(orjson.loads(orjson.dumps(to_plain(known)))) == known

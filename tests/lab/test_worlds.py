@@ -10,27 +10,27 @@ import pytest
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.model.trial_context import Settings
 from lab.worlds.__main__ import main
-from lab.worlds.compare import BY_CHOICE, BY_ORDER, KINDS, Difference, answers_of, compare, misses_truth
+from lab.worlds.compare import BY_CHOICE, BY_ORDER, KINDS, Disagreement, answers_of, compare, misses_truth
 from lab.worlds.draw import draw
-from lab.worlds.evidence import evidence_of
-from lab.worlds.known import KNOWN, Known, known_by
+from lab.worlds.known_disagreements import KNOWN, KnownDisagreement, known_by
 from lab.worlds.shrink import is_possible, shrunk
-from lab.worlds.story import Step, Story, events_of, true_world
+from lab.worlds.story import Story, StoryStep, events_of, true_world
 from lab.worlds.textbook import TEXTBOOK, keys_in
-from lab.worlds.worlds import Evidence, Instant, NoWorldError, TooManyWorldsError, orders_of, worlds_of
+from lab.worlds.uncertainty import uncertainty_of
+from lab.worlds.worlds import Instant, NoWorldError, TooManyWorldsError, Uncertainty, orders_of, worlds_of
 
-HOLDS = (Step("give", "m0"), Step("assigned", "m0"))
-TAKES_OVER = (Step("give", "m1"), Step("assigned", "m1"))
-COMMITS = (Step("begin", "m0", 0), Step("commit", "m0", 1))
-MOVES = (Step("revoked", "m0"), *TAKES_OVER)
+HOLDS = (StoryStep("give", "m0"), StoryStep("assigned", "m0"))
+TAKES_OVER = (StoryStep("give", "m1"), StoryStep("assigned", "m1"))
+COMMITS = (StoryStep("begin", "m0", 0), StoryStep("commit", "m0", 1))
+MOVES = (StoryStep("revoked", "m0"), *TAKES_OVER)
 
 
-def handled(who: str, *offsets: int) -> tuple[Step, ...]:
+def handled(who: str, *offsets: int) -> tuple[StoryStep, ...]:
     """A member begins and ends records, one after the other."""
-    return tuple(Step(what, who, offset) for offset in offsets for what in ("begin", "end"))
+    return tuple(StoryStep(what, who, offset) for offset in offsets for what in ("begin", "end"))
 
 
-def story(*steps: Step, keys: str = "aab", measured: bool = False, buffered: bool = False) -> Story:
+def story(*steps: StoryStep, keys: str = "aab", measured: bool = False, buffered: bool = False) -> Story:
     return Story(steps, tuple(keys), measured, buffered)
 
 
@@ -40,7 +40,7 @@ def instant(witness: str, rank: float = 0, *, lo: int = 0, hi: int = 9, what: st
 
 def open_questions(given: Story) -> list[int]:
     """Returns how many alternatives each choice of a story has, of those that have several."""
-    choices = evidence_of(events_of(given), buffered=given.buffered).choices
+    choices = uncertainty_of(events_of(given), buffered=given.buffered).choices
     return [len(choice) for choice in choices if len(choice) > 1]
 
 
@@ -75,7 +75,7 @@ def test_an_order_keeps_ranks_times_and_causes(instants: list[Instant], orders: 
 
 def test_worlds_are_orders_times_choices() -> None:
     """Of an event that may not have happened there are worlds with it and worlds without."""
-    evidence = Evidence((instant("a"), instant("b")), (((), (instant("c"),)),), ("k",))
+    evidence = Uncertainty((instant("a"), instant("b")), (((), (instant("c"),)),), ("k",))
     assert [len(orders) for orders in worlds_of(evidence)] == [2, 6]
     with pytest.raises(TooManyWorldsError, match="more than 7"):
         worlds_of(evidence, most=7)
@@ -83,7 +83,7 @@ def test_worlds_are_orders_times_choices() -> None:
 
 def test_witnesses_that_contradict_each_other_have_no_world() -> None:
     """A member said first what was over before, and was read in the other order."""
-    evidence = Evidence((instant("a", 0, lo=5), instant("a", 1, hi=3), instant("b", lo=4, hi=4)), (), ())
+    evidence = Uncertainty((instant("a", 0, lo=5), instant("a", 1, hi=3), instant("b", lo=4, hi=4)), (), ())
     with pytest.raises(NoWorldError):
         worlds_of(evidence)
 
@@ -95,16 +95,34 @@ def test_witnesses_that_contradict_each_other_have_no_world() -> None:
     ("given", "alternatives"),
     [
         (story(*HOLDS, *handled("m0", 0)), []),
-        (story(*HOLDS, *handled("m0", 0), Step("begin", "m0", 1), Step("kill", "m0")), [2]),
-        (story(*HOLDS, Step("begin", "m0", 0), Step("begin", "m0", 1), Step("kill", "m0")), [2, 2]),
-        (story(*HOLDS, *handled("m0", 0), Step("kill", "m0")), []),
-        (story(*HOLDS, Step("begin", "m0", 0), Step("exit", "m0")), []),
-        (story(*HOLDS, Step("fetch", "m0", 0), Step("tell", "m0", 1)), []),
-        (story(*HOLDS, Step("tell", "m0", 1)), [2]),
-        (story(*HOLDS, Step("fetch", "m0", 0), Step("cut", "m0"), Step("tell", "m0", 0), Step("heal", "m0")), [2]),
-        (story(*HOLDS, Step("cut", "m0"), Step("tell", "m0", 1), Step("heal", "m0"), Step("fetch", "m0", 0)), []),
-        (story(*HOLDS, *TAKES_OVER, Step("commit", "m0", 1), Step("commit", "m1", 1, 20)), [2]),
-        (story(*HOLDS, *TAKES_OVER, Step("commit", "m0", 1), Step("commit", "m1", 1)), []),
+        (story(*HOLDS, *handled("m0", 0), StoryStep("begin", "m0", 1), StoryStep("kill", "m0")), [2]),
+        (story(*HOLDS, StoryStep("begin", "m0", 0), StoryStep("begin", "m0", 1), StoryStep("kill", "m0")), [2, 2]),
+        (story(*HOLDS, *handled("m0", 0), StoryStep("kill", "m0")), []),
+        (story(*HOLDS, StoryStep("begin", "m0", 0), StoryStep("exit", "m0")), []),
+        (story(*HOLDS, StoryStep("fetch", "m0", 0), StoryStep("tell", "m0", 1)), []),
+        (story(*HOLDS, StoryStep("tell", "m0", 1)), [2]),
+        (
+            story(
+                *HOLDS,
+                StoryStep("fetch", "m0", 0),
+                StoryStep("cut", "m0"),
+                StoryStep("tell", "m0", 0),
+                StoryStep("heal", "m0"),
+            ),
+            [2],
+        ),
+        (
+            story(
+                *HOLDS,
+                StoryStep("cut", "m0"),
+                StoryStep("tell", "m0", 1),
+                StoryStep("heal", "m0"),
+                StoryStep("fetch", "m0", 0),
+            ),
+            [],
+        ),
+        (story(*HOLDS, *TAKES_OVER, StoryStep("commit", "m0", 1), StoryStep("commit", "m1", 1, 20)), [2]),
+        (story(*HOLDS, *TAKES_OVER, StoryStep("commit", "m0", 1), StoryStep("commit", "m1", 1)), []),
     ],
     ids=[
         "nothing",
@@ -128,19 +146,23 @@ def test_what_the_files_leave_open(given: Story, alternatives: list[int]) -> Non
 @pytest.mark.parametrize(
     ("given", "worlds"),
     [
-        (story(*HOLDS, *handled("m0", 0), Step("commit", "m0", 1)), 1),
-        (story(*HOLDS, *COMMITS, Step("end", "m0", 0, 200)), 3),
-        (story(*HOLDS, *COMMITS, Step("end", "m0", 0, 200), measured=True), 1),
-        (story(*HOLDS, *COMMITS, Step("end", "m0", 0, 20), measured=True), 3),
+        (story(*HOLDS, *handled("m0", 0), StoryStep("commit", "m0", 1)), 1),
+        (story(*HOLDS, *COMMITS, StoryStep("end", "m0", 0, 200)), 3),
+        (story(*HOLDS, *COMMITS, StoryStep("end", "m0", 0, 200), measured=True), 1),
+        (story(*HOLDS, *COMMITS, StoryStep("end", "m0", 0, 20), measured=True), 3),
         (
             story(
-                *HOLDS, Step("begin", "m0", 0), Step("ask", "m0", 1), Step("commit", "m0", 1), Step("end", "m0", 0, 200)
+                *HOLDS,
+                StoryStep("begin", "m0", 0),
+                StoryStep("ask", "m0", 1),
+                StoryStep("commit", "m0", 1),
+                StoryStep("end", "m0", 0, 200),
             ),
             2,
         ),
-        (story(*HOLDS, *COMMITS, Step("stall", value=300)), 1),
-        (story(*HOLDS, *COMMITS, Step("stall", value=4000, gap_ms=9)), 6),
-        (story(*HOLDS, *COMMITS, Step("end", "m0", 0), buffered=True), 20),
+        (story(*HOLDS, *COMMITS, StoryStep("stall", value=300)), 1),
+        (story(*HOLDS, *COMMITS, StoryStep("stall", value=4000, gap_ms=9)), 6),
+        (story(*HOLDS, *COMMITS, StoryStep("end", "m0", 0), buffered=True), 20),
     ],
     ids=[
         "far",
@@ -176,65 +198,104 @@ def test_what_truly_happened_is_one_of_the_worlds() -> None:
 @pytest.mark.parametrize(
     ("name", "steps", "keys"),
     [
-        ("skipped", [*handled("m0", 0, 2), Step("commit", "m0", 3)], {1}),
-        ("skipped", [*handled("m0", 0, 2), Step("commit", "m0", 1)], set()),
+        ("skipped", [*handled("m0", 0, 2), StoryStep("commit", "m0", 3)], {1}),
+        ("skipped", [*handled("m0", 0, 2), StoryStep("commit", "m0", 1)], set()),
         (
             "skipped",
-            [Step("begin", "m0", 0), Step("unsaid", "m0", 0), Step("kill", "m0"), Step("commit", "m0", 1)],
+            [
+                StoryStep("begin", "m0", 0),
+                StoryStep("unsaid", "m0", 0),
+                StoryStep("kill", "m0"),
+                StoryStep("commit", "m0", 1),
+            ],
             set(),
         ),
-        ("commit-ahead", [Step("begin", "m0", 0), Step("commit", "m0", 1), Step("end", "m0", 0)], {1}),
-        ("commit-ahead", [Step("ask", "m0", 1), *handled("m0", 0), Step("commit", "m0", 1)], {1}),
-        ("commit-ahead", [*handled("m0", 0), Step("commit", "m0", 1)], set()),
-        ("commit-ahead", [Step("begin", "m0", 0), Step("refuse", "m0", 1), Step("end", "m0", 0)], set()),
-        ("commit-ahead", [Step("commit", "m0", 1), Step("commit", "m0", 2)], {1, 2}),
-        ("commit-regression", [*(Step("commit", "m0", position) for position in (2, 1, 2))], set()),
-        ("commit-regression", [Step("commit", "m0", 2), Step("commit", "m0", 1)], {3}),
-        ("commit-regression", [Step("commit", "m0", 2), Step("commit", "m1", 1), Step("commit", "m0", 2)], {3}),
+        ("commit-ahead", [StoryStep("begin", "m0", 0), StoryStep("commit", "m0", 1), StoryStep("end", "m0", 0)], {1}),
+        ("commit-ahead", [StoryStep("ask", "m0", 1), *handled("m0", 0), StoryStep("commit", "m0", 1)], {1}),
+        ("commit-ahead", [*handled("m0", 0), StoryStep("commit", "m0", 1)], set()),
+        ("commit-ahead", [StoryStep("begin", "m0", 0), StoryStep("refuse", "m0", 1), StoryStep("end", "m0", 0)], set()),
+        ("commit-ahead", [StoryStep("commit", "m0", 1), StoryStep("commit", "m0", 2)], {1, 2}),
+        ("commit-regression", [*(StoryStep("commit", "m0", position) for position in (2, 1, 2))], set()),
+        ("commit-regression", [StoryStep("commit", "m0", 2), StoryStep("commit", "m0", 1)], {3}),
         (
             "commit-regression",
-            [Step("commit", "m0", 2), Step("commit", "m0", 1), Step("start", "m0", 1), Step("commit", "m0", 2)],
+            [StoryStep("commit", "m0", 2), StoryStep("commit", "m1", 1), StoryStep("commit", "m0", 2)],
             {3},
         ),
         (
             "commit-regression",
-            [Step("commit", "m0", 2), Step("commit", "m0", 1), Step("start", "m1", 1), Step("commit", "m0", 2)],
+            [
+                StoryStep("commit", "m0", 2),
+                StoryStep("commit", "m0", 1),
+                StoryStep("start", "m0", 1),
+                StoryStep("commit", "m0", 2),
+            ],
+            {3},
+        ),
+        (
+            "commit-regression",
+            [
+                StoryStep("commit", "m0", 2),
+                StoryStep("commit", "m0", 1),
+                StoryStep("start", "m1", 1),
+                StoryStep("commit", "m0", 2),
+            ],
             set(),
         ),
-        ("zombie-commit", [*handled("m0", 0, 1), *TAKES_OVER, Step("commit", "m1", 2), Step("commit", "m0", 1)], {4}),
-        ("zombie-commit", [*handled("m0", 0), *TAKES_OVER, Step("commit", "m0", 1)], set()),
-        ("zombie-commit", [*TAKES_OVER, Step("commit", "m0", 1)], {3}),
+        (
+            "zombie-commit",
+            [*handled("m0", 0, 1), *TAKES_OVER, StoryStep("commit", "m1", 2), StoryStep("commit", "m0", 1)],
+            {4},
+        ),
+        ("zombie-commit", [*handled("m0", 0), *TAKES_OVER, StoryStep("commit", "m0", 1)], set()),
+        ("zombie-commit", [*TAKES_OVER, StoryStep("commit", "m0", 1)], {3}),
         ("redelivered", [*handled("m0", 0), *MOVES, *handled("m1", 0)], {0}),
-        ("redelivered", [Step("begin", "m0", 0), *handled("m0", 0)], set()),
+        ("redelivered", [StoryStep("begin", "m0", 0), *handled("m0", 0)], set()),
         ("redelivered", [*handled("m0", 0, 0)], {0}),
-        ("illegal-redelivery", [*handled("m0", 0), Step("start", "m1", 1), *MOVES, *handled("m1", 0)], {0}),
-        ("illegal-redelivery", [*handled("m0", 0), Step("commit", "m0", 1), *MOVES, *handled("m1", 0)], {0}),
-        ("illegal-redelivery", [*handled("m0", 0), Step("start", "m1", -1), *MOVES, *handled("m1", 0)], set()),
+        ("illegal-redelivery", [*handled("m0", 0), StoryStep("start", "m1", 1), *MOVES, *handled("m1", 0)], {0}),
+        ("illegal-redelivery", [*handled("m0", 0), StoryStep("commit", "m0", 1), *MOVES, *handled("m1", 0)], {0}),
+        ("illegal-redelivery", [*handled("m0", 0), StoryStep("start", "m1", -1), *MOVES, *handled("m1", 0)], set()),
         ("reordered-key", [*handled("m0", 1, 0)], {(0, True)}),
         ("reordered-key", [*handled("m0", 2, 0)], {(0, False)}),
         ("reordered-key", [*handled("m0", 0, 1), *MOVES, *handled("m1", 0, 1)], set()),
-        ("overlapping-handlers", [Step("begin", "m0", 0), *handled("m0", 1), Step("end", "m0", 0)], {0, 1}),
-        ("overlapping-handlers", [Step("begin", "m0", 0), *TAKES_OVER, *handled("m1", 1), Step("end", "m0", 0)], set()),
-        ("overlapping-handlers", [Step("begin", "m0", 0), *MOVES, *handled("m1", 1), Step("end", "m0", 0)], {0, 1}),
-        ("split-ownership", [Step("hold", "m0", 1), Step("hold", "m1", 1)], {("log", 3)}),
-        ("split-ownership", [Step("hold", "m0", 1), Step("hold", "m0", 0), Step("hold", "m1", 1)], set()),
+        ("overlapping-handlers", [StoryStep("begin", "m0", 0), *handled("m0", 1), StoryStep("end", "m0", 0)], {0, 1}),
+        (
+            "overlapping-handlers",
+            [StoryStep("begin", "m0", 0), *TAKES_OVER, *handled("m1", 1), StoryStep("end", "m0", 0)],
+            set(),
+        ),
+        (
+            "overlapping-handlers",
+            [StoryStep("begin", "m0", 0), *MOVES, *handled("m1", 1), StoryStep("end", "m0", 0)],
+            {0, 1},
+        ),
+        ("split-ownership", [StoryStep("hold", "m0", 1), StoryStep("hold", "m1", 1)], {("log", 3)}),
         (
             "split-ownership",
-            [*TAKES_OVER, Step("tell", "m0", 1), Step("fetch", "m0", 0), *handled("m0", 0)],
+            [StoryStep("hold", "m0", 1), StoryStep("hold", "m0", 0), StoryStep("hold", "m1", 1)],
+            set(),
+        ),
+        (
+            "split-ownership",
+            [*TAKES_OVER, StoryStep("tell", "m0", 1), StoryStep("fetch", "m0", 0), *handled("m0", 0)],
             {("told", 0)},
         ),
-        ("split-ownership", [*TAKES_OVER, Step("tell", "m0", 1), *handled("m0", 0), Step("fetch", "m0", 1)], set()),
+        (
+            "split-ownership",
+            [*TAKES_OVER, StoryStep("tell", "m0", 1), *handled("m0", 0), StoryStep("fetch", "m0", 1)],
+            set(),
+        ),
         (
             "work-after-revoke",
-            [Step("begin", "m0", 0), Step("revoked", "m0"), Step("end", "m0", 0)],
+            [StoryStep("begin", "m0", 0), StoryStep("revoked", "m0"), StoryStep("end", "m0", 0)],
             {(0, "processed")},
         ),
-        ("work-after-revoke", [Step("begin", "m0", 0), Step("lost", "m0"), Step("end", "m0", 0)], set()),
-        ("work-after-revoke", [Step("lost", "m0"), Step("begin", "m0", 0)], {(0, "delivered")}),
-        ("work-after-revoke", [Step("revoked", "m0"), Step("assigned", "m0"), *handled("m0", 0)], set()),
+        ("work-after-revoke", [StoryStep("begin", "m0", 0), StoryStep("lost", "m0"), StoryStep("end", "m0", 0)], set()),
+        ("work-after-revoke", [StoryStep("lost", "m0"), StoryStep("begin", "m0", 0)], {(0, "delivered")}),
+        ("work-after-revoke", [StoryStep("revoked", "m0"), StoryStep("assigned", "m0"), *handled("m0", 0)], set()),
     ],
 )
-def test_the_textbook(name: str, steps: list[Step], keys: set[Hashable]) -> None:
+def test_the_textbook(name: str, steps: list[StoryStep], keys: set[Hashable]) -> None:
     """Of one exact world."""
     assert keys_in(true_world(story(*HOLDS, *steps)))[name] == keys
 
@@ -245,13 +306,22 @@ def test_the_textbook(name: str, steps: list[Step], keys: set[Hashable]) -> None
 @pytest.mark.parametrize(
     ("steps", "agreed"),
     [
-        ([*handled("m0", 0, 1), Step("commit", "m0", 2), *MOVES, *handled("m1", 2), Step("commit", "m1", 3)], {}),
-        ([Step("begin", "m0", 0), Step("commit", "m0", 1), Step("end", "m0", 0)], {"commit-ahead": 1}),
+        (
+            [
+                *handled("m0", 0, 1),
+                StoryStep("commit", "m0", 2),
+                *MOVES,
+                *handled("m1", 2),
+                StoryStep("commit", "m1", 3),
+            ],
+            {},
+        ),
+        ([StoryStep("begin", "m0", 0), StoryStep("commit", "m0", 1), StoryStep("end", "m0", 0)], {"commit-ahead": 1}),
         ([*handled("m0", 0, 1), *MOVES, *handled("m1", 0)], {"redelivered": 1}),
     ],
     ids=["sound", "ahead", "redelivered"],
 )
-def test_both_say_the_same(steps: list[Step], agreed: dict[str, int]) -> None:
+def test_both_say_the_same(steps: list[StoryStep], agreed: dict[str, int]) -> None:
     """Of sound members, and of one that is not."""
     comparison = compare(story(*HOLDS, *steps))
     assert (comparison.differences, {name: n for name, n in comparison.agreed.items() if n}) == ([], agreed)
@@ -259,27 +329,27 @@ def test_both_say_the_same(steps: list[Step], agreed: dict[str, int]) -> None:
 
 def test_a_judge_that_is_blind_or_convicts_too_soon_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one passes what is in all worlds; the other finds in one order what another order refutes."""
-    guilty = story(*HOLDS, *COMMITS, Step("end", "m0", 0))
-    near = story(*HOLDS, *COMMITS, Step("end", "m0", 0, 200))
+    guilty = story(*HOLDS, *COMMITS, StoryStep("end", "m0", 0))
+    near = story(*HOLDS, *COMMITS, StoryStep("end", "m0", 0, 200))
     convicted = judge_events(events_of(guilty), Settings(**guilty.settings()))
     acquitted = judge_events(events_of(near), Settings(**near.settings()))
     monkeypatch.setattr("lab.worlds.compare.judge_events", lambda *_: acquitted)
-    assert compare(guilty).differences == [Difference("commit-ahead", 1, "passed")]
+    assert compare(guilty).differences == [Disagreement("commit-ahead", 1, "passed")]
     monkeypatch.setattr("lab.worlds.compare.judge_events", lambda *_: convicted)
-    assert compare(near).differences == [Difference("commit-ahead", 1, "convicted too soon")]
-    assert compare(story(*HOLDS, *handled("m0", 0))).differences == [Difference("commit-ahead", 1, "convicted")]
+    assert compare(near).differences == [Disagreement("commit-ahead", 1, "convicted too soon")]
+    assert compare(story(*HOLDS, *handled("m0", 0))).differences == [Disagreement("commit-ahead", 1, "convicted")]
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
-def test_what_is_known_still_differs(known: Known) -> None:
-    """Exactly as it says: where the judge was mended, its entry in `known.py` must go."""
+def test_what_is_known_still_differs(known: KnownDisagreement) -> None:
+    """Exactly as it says: where the judge was mended, its entry in `known_disagreements.py` must go."""
     assert is_possible(known.story)
     assert frozenset(compare(known.story).differences) == known.differences
     assert known.name in {known_by(known.story, one) for one in known.differences}
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
-def test_what_is_known_is_as_small_as_it_can_be(known: Known) -> None:
+def test_what_is_known_is_as_small_as_it_can_be(known: KnownDisagreement) -> None:
     """Without any of its steps it cannot have happened, or differs in another way."""
     for number in range(len(known.story.steps)):
         less = Story(known.story.steps[:number] + known.story.steps[number + 1 :], known.story.keys)
@@ -300,14 +370,14 @@ def test_what_is_not_known_is_told_and_made_small(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the number of the seed, and without the steps that have no part in it."""
-    monkeypatch.setattr("lab.worlds.known.KNOWN", ())
+    monkeypatch.setattr("lab.worlds.known_disagreements.KNOWN", ())
     monkeypatch.setattr(
-        "lab.worlds.__main__.draw", lambda _: story(*HOLDS, Step("begin", "m0", 0), Step("ask", "m0", 1))
+        "lab.worlds.__main__.draw", lambda _: story(*HOLDS, StoryStep("begin", "m0", 0), StoryStep("ask", "m0", 1))
     )
     assert main(["--seeds", "7", "--shrink"]) == 1
     out = capsys.readouterr().out
     assert "NOT KNOWN: commit-ahead, convicted × 1: seeds [7]" in out
-    assert out.count("    Step(what=") == 4
+    assert out.count("    StoryStep(what=") == 4
 
 
 def test_a_story_is_made_smaller() -> None:

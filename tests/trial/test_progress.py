@@ -40,15 +40,37 @@ def test_where_records_are_taken_back_there_is_what_was_acknowledged(tmp_path: P
     assert (progress.records(ENDS), progress.lag(progress.ends(ENDS))) == (1, 0)
 
 
-def test_a_commit_that_is_aborted_leaves_the_one_before_it(tmp_path: Path) -> None:
-    """A position in a transaction is in the log from its request on, and never in effect where that is aborted."""
-    there = HERE | {"topic": "t-retry"}
-    told = [("committed", at | {"committed_offset": value}) for value in (1, 3, 3) for at in (HERE, there)]
-    aborted = [("commit_aborted", at | {"committed_offset": 3}) for at in (HERE, there)]
-    first = Progress(written(tmp_path, "offsets", *told, *aborted), "t", "g").update()
-    assert (first.committed, len(first.commits_through)) == ({0: 3}, 2)
-    progress = Progress(written(tmp_path / "twice", "offsets", *told, *aborted, *aborted), "t", "g").update()
-    assert (progress.committed, progress.lag(ENDS), len(progress.commits_through)) == ({0: 1}, 3, 1)
+def position(value: int, at: int, producer_id: int | None = None, *, topic: str = "t") -> tuple[str, dict[str, Any]]:
+    about = HERE | {"topic": topic, "committed_offset": value, "log_offset": at, "producer_id": producer_id}
+    return "committed", about
+
+
+def marker(producer_id: int, state: str) -> tuple[str, dict[str, Any]]:
+    return "transaction_marker", {"producer_id": producer_id, "state": state}
+
+
+@pytest.mark.parametrize(
+    ("lines", "committed"),
+    [
+        ((position(1, 1), position(3, 2)), 3),
+        ((position(3, 1), position(1, 2)), 1),  # the last one stands
+        ((position(1, 1, 8), marker(8, "commit")), 1),
+        ((position(1, 1), position(3, 2, 8), marker(8, "abort")), 1),
+        ((position(1, 1), position(3, 2, 8)), 1),
+        ((position(1, 1), position(3, 2, 8), marker(9, "commit")), 1),
+        ((position(1, 1, 8), position(3, 2), marker(8, "commit")), 3),
+    ],
+    ids=["two", "back", "committed", "aborted", "pending", "another's marker", "older in the log"],
+)
+@pytest.mark.parametrize("topic", ["t", "t-retry"])
+def test_a_position_in_a_transaction_is_in_effect_when_that_is_committed(
+    tmp_path: Path, lines: tuple[tuple[str, dict[str, Any]], ...], committed: int, topic: str
+) -> None:
+    """Coordinators answer no other, in the trial's topic and in one that records are handed on through."""
+    told = [(kind, fields | ({"topic": topic} if "topic" in fields else {})) for kind, fields in lines]
+    progress = Progress(written(tmp_path, "offsets", *told), "t", "g").update()
+    through = {place: position for _, place, position in progress.commits_through}
+    assert (progress.committed, through) == (({0: committed}, {}) if topic == "t" else ({}, {(topic, 0): committed}))
 
 
 def test_commits_on_an_intermediate_topic_are_movements(tmp_path: Path) -> None:

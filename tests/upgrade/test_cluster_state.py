@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
-from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
-from kafka_trial.upgrade.cluster_state import (
-    ClusterState,
-    GroupState,
-    Loss,
-    ended_by_tombstones,
-    losses,
-    positions_written,
-)
+from kafka_trial.upgrade.cluster_state import ClusterState, GroupState, Loss, ended_by_tombstones, losses
 
 
 def state(
@@ -84,40 +75,3 @@ def test_a_tombstone_ends_a_position_in_its_stage_alone(tmp_path: Path) -> None:
         "cluster", "a tombstone (__consumer_offsets-3, offset 7) ended the committed offset of partition 1 of g"
     )
     assert list(ended_by_tombstones(folder, "t", 5)) == [lost]
-
-
-Told = tuple[str, dict[str, Any]]
-
-
-def position(position: int, at: int, producer_id: int | None = None, *, group: str = "g", topic: str = "t") -> Told:
-    about = {"group": group, "topic": topic, "partition": 0, "committed_offset": position, "log_offset": at}
-    return "committed", about | {"log_partition": 3, "producer_id": producer_id}
-
-
-def marker(producer_id: int, state: str, at: int) -> Told:
-    return "transaction_marker", {"producer_id": producer_id, "state": state, "log_partition": 3, "log_offset": at}
-
-
-@pytest.mark.parametrize(
-    ("lines", "written"),
-    [
-        ((position(5, 1), position(7, 2)), {0: 7}),
-        ((position(7, 1), position(5, 2)), {0: 5}),  # the last one stands
-        ((position(5, 1, 8), marker(8, "commit", 2)), {0: 5}),
-        ((position(5, 1), position(7, 2, 8), marker(8, "abort", 3)), {0: 5}),
-        ((position(5, 1), position(7, 2, 8)), {0: 5}),  # pending
-        ((position(5, 1, 8), marker(9, "commit", 2)), {}),
-        ((position(5, 1, 8), position(6, 2), marker(8, "commit", 3)), {0: 6}),  # older where it was written
-        ((position(5, 1), position(7, 2, group="others"), position(9, 3, topic="others")), {0: 5}),
-    ],
-    ids=["two", "back", "committed", "aborted", "pending", "another's marker", "older", "others"],
-)
-def test_a_position_of_a_transaction_is_written_when_that_is_committed(
-    tmp_path: Path, lines: tuple[Told, ...], written: dict[int, int]
-) -> None:
-    """A coordinator answers no other, so none that it does not answer is lost."""
-    folder = create_run_folder(tmp_path / "run", "stage", "orders")
-    with Recorder(folder.history, "offsets") as offsets:
-        for kind, fields in lines:
-            offsets.record(kind, **fields)
-    assert positions_written(folder, "g", "t") == written

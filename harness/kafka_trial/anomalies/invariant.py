@@ -240,15 +240,15 @@ def judged(invariant: Invariant, batch: Partitions) -> Findings:
     """Returns what an invariant finds.
 
     While the harness stood still it read nothing (`clocks.earliest`), so that what it read afterwards may have been
-    said in time. It judges a second time as if it had never stood still, and once more as if no attempt had been given
-    up in a partition where that is not certain (`attempts.py`). Cases that appear only then are undecided; they are
+    said in time. It judges a second time as if it had never stood still, and once more, where it is not certain that
+    an attempt was given up, as if it had not been. Cases that appear only then are undecided; they are
     counted by slice and deciding attributes.
     """
-    found, about = invariant.judge(batch), batch.trial_context
+    found = invariant.judge(batch)
     undecided = [*found.undecided]
-    if about.harness_stalls:
+    if batch.trial_context.harness_stalls:
         undecided.append((Undecided.HARNESS_STALLED, _more(invariant, batch.without_harness_stalls, found)))
-    if about.given_up and about.settings.progress == "transaction":
+    if len(batch.uncertain_aborts):
         undecided.append((Undecided.ABORT_UNKNOWN, _more(invariant, batch.with_certain_aborts, found)))
     return replace(found, undecided=undecided)
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_trial.judge.aborts import abort_lines
 from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
 from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
-from kafka_trial.judge.attempts import given_up_lines
 from kafka_trial.judge.awaited_answers import awaited_answers
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
@@ -189,7 +189,7 @@ class FileReader:
         )
         parts += [made_rows(family, self.source, **found) for family, found in made if found]
         if self.source in self.builder.incarnations:
-            self.builder.given_up += given_up_lines(self.builder, self.source, columns)
+            self.builder.aborts += abort_lines(self.builder, self.source, columns)
         self.builder.position_producers.take(self.builder, columns)
         return pa.concat_tables(
             [ROWS.empty_table(), *parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)]

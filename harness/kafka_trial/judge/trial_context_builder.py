@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import lacking
-from kafka_trial.judge.attempts import PositionProducers
+from kafka_trial.judge.aborts import PositionProducers
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
@@ -25,7 +25,7 @@ from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exi
 from kafka_trial.judge.transactions import Transactions
 from kafka_trial.model.group_presence import membership_of
 from kafka_trial.model.trial_context import (
-    GivenUp,
+    Abort,
     Incarnation,
     IntermediateTopic,
     Membership,
@@ -54,7 +54,7 @@ class TrialContextBuilder(HistoryNames):
     shared_lanes: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
-    given_up: list[GivenUp] = field(default_factory=list)
+    aborts: list[Abort] = field(default_factory=list)
     position_producers: PositionProducers = field(default_factory=PositionProducers)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     injecting: dict[int, int] = field(default_factory=dict)  # when each fault began to be put in force
@@ -112,7 +112,7 @@ class TrialContextBuilder(HistoryNames):
             owners=tuple(self._owner(name) for name in self.member_ids),
             phases=dict(self.phases),
             refusals=tuple(sorted(self.refusals)),
-            given_up=tuple(sorted(self.given_up, key=lambda one: (one.source, one.seq))),
+            aborts=tuple(sorted(self.aborts, key=lambda one: (one.source, one.seq))),
             position_producers=self.position_producers.all(),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             connections=self.connections.all(),

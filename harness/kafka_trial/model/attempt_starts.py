@@ -11,14 +11,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.model.aborts import aborts_by_file
+from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, joined, picked
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
+from kafka_trial.model.partition import UncertainAborts
 from kafka_trial.model.rows import Kind
+from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
+
+
+@index
+def uncertain_aborts(batch: Batch) -> UncertainAborts:
+    """Returns the lines that may have ended an attempt, and may not, in each slice."""
+    own = member_lines(batch)
+    found = [
+        (int(own["slice"][file.start]), line.source, line.seq)
+        for file, told in aborts_by_file(batch, own)
+        for line, certain in told
+        if not certain
+    ]
+    slices, sources, seqs = np.array(found, np.int64).reshape(-1, 3).T
+    return UncertainAborts(table(slice=slices, source=sources, seq=seqs).columns)
 
 
 def committed_before(batch: Batch, rows: Table) -> Bools:
@@ -31,7 +49,7 @@ def committed_before(batch: Batch, rows: Table) -> Bools:
 def began_at(batch: Batch, rows: Table) -> Ints:
     """Returns up to where the ownership epoch of each row of `member_lines` had certainly committed its partition when
     its attempt began, by its member's own line or by the offsets log; NONE: it had not, or no attempt came before."""
-    later = rows["given_up_seq"] != NONE
+    later = rows["aborted_seq"] != NONE
     if not later.any():
         return np.full(len(rows), NONE, np.int64)
     return np.where(later, np.maximum(_by_lines(batch, rows), _by_log(batch, rows)), NONE)
@@ -40,7 +58,7 @@ def began_at(batch: Batch, rows: Table) -> Ints:
 def _by_lines(batch: Batch, rows: Table) -> Ints:
     """Returns the last position of which the member said, before its attempt began, that it was committed."""
     said = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
-    last = at_or_before(said["file"], said["seq"], rows["file"], rows["given_up_seq"])
+    last = at_or_before(said["file"], said["seq"], rows["file"], rows["aborted_seq"])
     inside = picked(said["ownership_epoch"], last, -1) == rows["ownership_epoch"]
     return np.where(inside, picked(said["committed_offset"], last, NONE), NONE)
 
@@ -51,7 +69,7 @@ def _by_log(batch: Batch, rows: Table) -> Ints:
     log = log.take(log["committer"] >= 0).sorted_by("slice", "committer", "effect_ns")
     wanted = rows.having(committer=picked(held["member"], epochs, -1))
     both = joined(*(np.concatenate([log[name], wanted[name]]) for name in ("slice", "committer")))
-    until_ns = batch.written_ns(rows["source"], rows["given_up_ns"])
+    until_ns = batch.written_ns(rows["source"], rows["aborted_ns"])
     last = at_or_before(both[: len(log)], log["effect_ns"], both[len(log) :], until_ns)
     inside = picked(log["effect_ns"], last, NONE) >= picked(held["open_ns"], epochs, NONE)
     return np.where((last >= 0) & inside, picked(log["committed_offset"], last, NONE), NONE)

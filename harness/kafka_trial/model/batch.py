@@ -114,7 +114,7 @@ class Batch:
 
     @cached_property
     def with_certain_aborts(self) -> Self:
-        """The same rows, as if nothing had been given up of which that is not certain (`attempts.py`)."""
+        """The same rows, as if nothing had been given up of which that is not certain (`aborts.py`)."""
         return self.under(replace(self.trial_context, only_certain_aborts=True))
 
     def under(self, trial_context: TrialContext) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kafka_trial.model.attempt_starts import uncertain_aborts
 from kafka_trial.model.commit_epochs import stale_commits
 from kafka_trial.model.commits import commit_regressions, commits
 from kafka_trial.model.commits_ahead import commits_ahead
@@ -40,6 +41,7 @@ from kafka_trial.model.partition import (
     StaleCommits,
     StaleStates,
     TornTransactions,
+    UncertainAborts,
     Unhandled,
     UninformedWork,
     WorkAfterCallback,
@@ -84,6 +86,7 @@ MAKERS: Final[Makers] = {
     StaleCommits: stale_commits,
     StaleStates: stale_states,
     TornTransactions: torn_transactions,
+    UncertainAborts: uncertain_aborts,
     Unhandled: unhandled,
     UninformedWork: uninformed_work,
     WorkAfterCallback: work_after_callback,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.model.attempts import attempts_given_up
+from kafka_trial.model.aborts import aborted_attempts
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.client_attribution import client_of_lines, group_members
 from kafka_trial.model.clients import incarnation_of
@@ -93,7 +93,7 @@ def member_lines(batch: Batch) -> Table:
     (of a commit; NONE: it is none); `client` (which of several in the process says it, -1 where
     there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `ownership_epoch` (its number, -1
     where none is open), `revoked` (the latest callback here was revoked or lost), `attempt` (how many its member had
-    given up before) and `given_up_*` (see `attempts.py`).
+    given up before) and `aborted_*` (see `aborts.py`).
 
     `told_by`: SAID; STANDS_IN for the delivery before a completion, where the file tells of no delivery; ANSWERED for
     an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is
@@ -115,7 +115,7 @@ def member_lines(batch: Batch) -> Table:
     ended = own["seq"] > _exited_seq(batch, own["source"])
     own = own.having(file=file)
     return own.having(
-        **attempts_given_up(batch, own),
+        **aborted_attempts(batch, own),
         opens=opens,
         ownership_epoch=np.where((said == Kind.ASSIGNED) & ~ended, number, -1),
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),

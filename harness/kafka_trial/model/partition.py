@@ -445,6 +445,14 @@ class OwnershipSplits(Table):
     why: Array
 
 
+class UncertainAborts(Table):
+    """Lines with which a member gave an attempt up, where it is not certain that its transaction had the partition."""
+
+    slice: Ints
+    source: Ints
+    seq: Ints
+
+
 class OwnerlessStretches(Table):
     """Stretches in which nobody owned the partition, though its group had members and was at rest for longer than the
     bound: no group record was written, and no fault was in force, from `since_ns` to `until_ns`.
@@ -617,6 +625,7 @@ class Partitions(Batch):
     work_after_callback = _Asked(WorkAfterCallback)
     uninformed_work = _Asked(UninformedWork)
     stale_commits = _Asked(StaleCommits)
+    uncertain_aborts = _Asked(UncertainAborts)
     aborted_reads = _Asked(AbortedReads)
     commits_outside_transactions = _Asked(CommitsOutsideTransactions)
     torn_transactions = _Asked(TornTransactions)

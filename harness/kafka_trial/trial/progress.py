@@ -11,17 +11,16 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
 from kafka_trial.model.liveness_bounds import FRESH_MIN
 from kafka_trial.trial.movement_watch import MovementWatch, written_ns
 
-P = TypeVar("P")
 NEVER = 2**63 - 1
 IntermediatePartition = tuple[str, int]  # a partition of a topic that the group hands records on through
 Place = int | IntermediatePartition  # a partition of the trial's topic, or such a one
+Commit = tuple[int, Place, int, int]  # when written, where, position, place in the offsets log
 
 
 @dataclass
@@ -52,6 +51,8 @@ class Progress:
     )  # when read, where, the position after it
     commits_through: list[tuple[int, IntermediatePartition, int]] = field(default_factory=list)
     intermediate: set[str] = field(default_factory=set)  # the topics that the group commits on
+    pending: dict[int, list[Commit]] = field(default_factory=lambda: defaultdict(list))  # of open transactions
+    log_offsets: dict[Place, int] = field(default_factory=dict)  # of the commits that stand
 
     def __post_init__(self) -> None:
         history = self.folder.history
@@ -208,6 +209,10 @@ class Progress:
         if event.kind == "effect" and event.id is not None:
             self.effects.add(event.id)
             self.effect_ns[event.id] = min(written_ns(event), self.effect_ns.get(event.id, NEVER))
+        if event.kind == "transaction_marker":
+            ended = self.pending.pop(event.details["producer_id"], [])
+            for commit in ended if event.details["state"] == "commit" else ():
+                self._put_in_effect(commit)
         if event.kind == "started" and event.member is not None:
             self.started_ns[event.member] = event.time_ns
         elif event.kind == "exited" and event.member is not None:
@@ -219,12 +224,8 @@ class Progress:
             self._take_acknowledged(event.id, event.partition, event.offset)
         elif event.kind == "log_start" and event.offset is not None:
             self.log_starts.append((event.time_ns, event.partition, event.offset))
-        elif event.kind == "committed" and event.committed_offset is not None:
-            self.committed[event.partition] = event.committed_offset
-            self.commits.append((written_ns(event), event.partition, event.committed_offset))
-        elif event.kind == "commit_aborted" and event.committed_offset is not None:
-            _take_back(self.commits, event.partition, event.committed_offset)
-            self.committed = {partition: position for _, partition, position in self.commits}
+        elif event.kind == "committed":
+            self._take_commit(event, event.partition)
         elif event.kind == "processed" and event.offset is not None:
             place = event.partition, event.offset
             self.handled[event.partition].add(event.offset)
@@ -240,10 +241,31 @@ class Progress:
         place = event.topic, event.partition
         if event.kind == "handed_on" and event.offset is not None:
             self.handed_on.append((event.time_ns, place, event.offset + 1))
-        elif event.kind == "committed" and event.committed_offset is not None:
-            self.commits_through.append((written_ns(event), place, event.committed_offset))
-        elif event.kind == "commit_aborted" and event.committed_offset is not None:
-            _take_back(self.commits_through, place, event.committed_offset)
+        elif event.kind == "committed":
+            self._take_commit(event, place)
+
+    def _take_commit(self, event: Event, place: Place) -> None:
+        """Takes a commit. One in a transaction is pending until that has ended (KIP-98)."""
+        if event.committed_offset is None:
+            return
+        producer = event.details.get("producer_id")
+        commit = written_ns(event), place, event.committed_offset, event.details.get("log_offset", 0)
+        if producer is None:
+            self._put_in_effect(commit)
+        else:
+            self.pending[producer].append(commit)
+
+    def _put_in_effect(self, commit: Commit) -> None:
+        """One stands that lies behind all others of its partition in the offsets log, as coordinators have it."""
+        at_ns, place, position, log_offset = commit
+        if log_offset < self.log_offsets.get(place, 0):
+            return
+        self.log_offsets[place] = log_offset
+        if isinstance(place, int):
+            self.committed[place] = position
+            self.commits.append((at_ns, place, position))
+        else:
+            self.commits_through.append((at_ns, place, position))
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:
@@ -253,13 +275,6 @@ class Progress:
         if name is not None and offset is not None:
             self.ids[partition, offset] = name
             self.places[name] = partition, offset
-
-
-def _take_back(commits: list[tuple[int, P, int]], place: P, position: int) -> None:
-    """Removes the last commit of a position: its transaction was aborted, and the commit before it stands."""
-    alike = [number for number, commit in enumerate(commits) if commit[1:] == (place, position)]
-    for number in alike[-1:]:
-        del commits[number]
 
 
 STILL_S = 5.0  # at rest, and without a record anywhere: the load has come to its own end

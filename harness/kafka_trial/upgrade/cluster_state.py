@@ -23,7 +23,6 @@ from kafka_trial.kafka_protocol.broker_features import BrokerFeatures, broker_fe
 from kafka_trial.kafka_protocol.cluster_queries import broker_configs, topic_configs
 from kafka_trial.kafka_protocol.connection import Connection
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
-from kafka_trial.upgrade.availability_events import events_of
 
 MIN_INSYNC: Final = "min.insync.replicas"
 OFFSETS_FILE: Final = "offsets.jsonl"
@@ -113,31 +112,6 @@ def losses(before: ClusterState, now: ClusterState) -> Iterator[Loss]:
         if now.broker_min_insync.get(broker, least) < least:
             fell = f"fell from {least} to {now.broker_min_insync[broker]}"
             yield Loss(SETTING, f"{MIN_INSYNC} of broker {broker}, for topics without their own, {fell}")
-
-
-def positions_written(folder: RunFolder, group: str, topic: str) -> Positions:
-    """Returns the positions that a trial's offsets log holds for its group, by partition, the last of each.
-
-    One that was written in a transaction counts when that is committed: until then it is pending, and a coordinator
-    does not answer it (KIP-98). What a killed member left open is aborted by the next process with its id.
-    """
-    found: dict[int, tuple[int, int]] = {}  # by partition: place in the log, position
-    pending: dict[int, list[tuple[int, int, int]]] = {}  # by producer
-    for event in events_of(folder, "offsets"):
-        told = event.details
-        if event.kind == "transaction_marker":
-            ended = pending.pop(told["producer_id"], [])
-            taken = ended if told["state"] == "commit" else []
-        elif event.kind == "committed" and (told["group"], event.topic) == (group, topic):
-            taken = [(int(event.partition or 0), told["log_offset"], int(event.committed_offset or 0))]
-            if told.get("producer_id") is not None:
-                pending.setdefault(told["producer_id"], []).extend(taken)
-                taken = []
-        else:
-            continue
-        for partition, place, position in taken:
-            found[partition] = max((place, position), found.get(partition, (place, position)))
-    return {partition: position for partition, (_, position) in found.items()}
 
 
 def ended_by_tombstones(folder: RunFolder, topic: str, since_ns: float) -> Iterator[Loss]:

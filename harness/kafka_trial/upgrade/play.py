@@ -30,14 +30,7 @@ from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEn
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.boot import booted
-from kafka_trial.upgrade.cluster_state import (
-    ClusterState,
-    Loss,
-    cluster_state_of,
-    ended_by_tombstones,
-    losses,
-    positions_written,
-)
+from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.reload import CompactedGroups
@@ -185,7 +178,7 @@ class UpgradePlay:
     def _positions(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
         """Returns by group its topic, and what its offsets log holds; of groups whose progress is in Kafka."""
         return {
-            one.group_name: (one.topic, positions_written(one.folder, one.group_name, one.topic))
+            one.group_name: (one.topic, dict(one.progress.update().committed))
             for one in self._environments.values()
             if one.trial_spec.consumer.progress.kind in IN_KAFKA
         }

@@ -21,9 +21,9 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from kafka_trial.history.event import Event
+from lab.naive import aborts as naive_aborts
 from lab.naive import absences as naive_absences
 from lab.naive import assignments as naive_assignments
-from lab.naive import attempts as naive_attempts
 from lab.naive import batches as naive_batches
 from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
@@ -834,7 +834,7 @@ class Partition:
     def attempts_ended(self, source: str) -> list[Event]:
         """The lines of a file that ended an attempt in the partition."""
         if source not in self._attempts_ended:
-            self._attempts_ended[source] = naive_attempts.ended(self, source)
+            self._attempts_ended[source] = naive_aborts.ended(self, source)
         return self._attempts_ended[source]
 
     @cached_property
@@ -869,7 +869,7 @@ class Partition:
             if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
         done, begun = (
-            [one.offset for one in naive_attempts.in_this_attempt(self, work, lines)]
+            [one.offset for one in naive_aborts.in_this_attempt(self, work, lines)]
             for lines in (self.completions, self.begun)
         )
         if work.offset not in begun:
@@ -1555,7 +1555,7 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
                 found = list(CHECKS[name](partition))
                 _take(findings, name, found)
                 _take(findings, name, _only_if_read_in_time(trial, tp, name, found))
-                _take(findings, name, _only_if_not_given_up(trial, tp, name, found))
+                _take(findings, name, _only_if_not_aborted(trial, tp, name, found))
     for name, check in GROUP_CHECKS.items():
         blind = name in NEED_SNAPSHOT and trial.snapshot_ns is None
         if blind or (name in NEED_TRANSACTIONS and not trial.progress_in_transactions):
@@ -1658,11 +1658,10 @@ def _only_if_read_in_time(trial: Trial, tp: Slice, name: str, found: list[Found 
     return [None] * besides.total()
 
 
-def _only_if_not_given_up(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
+def _only_if_not_aborted(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
     """One undecided case for each finding that there would be besides, had its member given up only what it surely
     did."""
-    spans = trial.progress_in_transactions or trial.settings.get("handler") == "batch"
-    if not (spans and naive_attempts.may_be_given_up(trial)):
+    if not (trial.progress_in_transactions and naive_aborts.may_be_aborted(trial)):
         return []
     surely = trial.once_more()
     surely.only_certain_aborts = True
@@ -2076,7 +2075,7 @@ def retried(p: Partition) -> Iterator[Found]:
 def _repeated(p: Partition) -> Iterator[Work]:
     for begun in p.begun:
         alike = [other for other in p.begun if other.offset == begun.offset]
-        before = [o for o in naive_attempts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
+        before = [o for o in naive_aborts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
         if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
             yield begun
@@ -2248,9 +2247,7 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
         if (
             delivery.ownership_epoch is not None
             and not p.is_retry(delivery)
-            and any(
-                earlier.offset >= delivery.offset for earlier in naive_attempts.in_this_attempt(p, delivery, p.given)
-            )
+            and any(earlier.offset >= delivery.offset for earlier in naive_aborts.in_this_attempt(p, delivery, p.given))
         ):
             yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
 
@@ -2319,7 +2316,7 @@ def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     }
     for late in completions:
         since = naive_batches.since_replay(p, late)
-        attempt = naive_attempts.in_this_attempt(p, late, completions, only_committed=True)
+        attempt = naive_aborts.in_this_attempt(p, late, completions, only_committed=True)
         attempt = [done for done in attempt if done.event.seq > since]
         overtakers = [c for c in attempt if late.ownership_epoch and c.offset > late.offset]
         known = [] if p.anybodys(late.event.source) else list(overtakers)

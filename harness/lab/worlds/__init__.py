@@ -5,9 +5,9 @@ events becomes every order of its instants, times every answer to its open quest
 exact, and an anomaly is a textbook definition of a few lines. What the judge finds must be in all worlds; what is in
 some of them it must find or leave undecided.
 
-`story.py` writes event files of what truly happened, `draw.py` draws stories by seeds, `evidence.py` reads the files
+`story.py` writes event files of what truly happened, `draw.py` draws stories by seeds, `uncertainty.py` reads the files
 again and says what they leave open, `worlds.py` enumerates, `textbook.py` has the definitions, `compare.py` asks the
-judge, `known.py` lists each disagreement that is understood and is the judge's, `shrink.py` makes a new one small.
+judge, `known_disagreements.py` lists each that is understood and is the judge's, `shrink.py` makes a new one small.
 `python -m lab.worlds --seeds 1-200` compares.
 
 It has: skipped, commit-ahead, commit-regression, zombie-commit, redelivered, illegal-redelivery, reordered-key,

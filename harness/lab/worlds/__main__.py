@@ -1,6 +1,6 @@
 """`python -m lab.worlds`: draws histories by seeds, and compares the judge with all worlds that each of them allows.
 
-python -m lab.worlds --seeds 1-200            # 1 where they differ in a way that `known.py` does not explain
+python -m lab.worlds --seeds 1-200            # 1 where they differ in a way that `KNOWN` does not explain
 python -m lab.worlds --seeds 1-200 --shrink   # and prints the smallest history of each such difference
 """
 
@@ -13,9 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lab.worlds.compare import BY_ORDER, Comparison, Difference, compare
+from lab.worlds.compare import BY_ORDER, Comparison, Disagreement, compare
 from lab.worlds.draw import draw
-from lab.worlds.known import known_by
+from lab.worlds.known_disagreements import known_by
 from lab.worlds.shrink import shrunk
 from lab.worlds.story import Story
 from lab.worlds.textbook import TEXTBOOK
@@ -35,7 +35,7 @@ class Tally:
     gap: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     by_order: Counter[str] = field(default_factory=Counter)
-    unknown: dict[tuple[str, str], list[tuple[int, Difference]]] = field(default_factory=lambda: defaultdict(list))
+    unknown: dict[tuple[str, str], list[tuple[int, Disagreement]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, seed: int, story: Story, comparison: Comparison) -> None:
         """Adds what came out of one."""
@@ -98,7 +98,7 @@ def lines_of(tally: Tally, *, seconds: float) -> list[str]:
     return [head, f"{'':22}{'agreed':>7}{'gap':>7}{'order':>7}", *rows, *known, *unknown]
 
 
-def _smallest(seed: int, difference: Difference) -> list[str]:
+def _smallest(seed: int, difference: Disagreement) -> list[str]:
     story = shrunk(draw(seed), difference)
     about = f"keys={story.keys}, measured={story.measured}, buffered={story.buffered}"
     return [

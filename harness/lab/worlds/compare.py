@@ -18,10 +18,10 @@ from kafka_trial.history.event import Event
 from kafka_trial.judge.judge import Finding, judge_events
 from kafka_trial.model.trial_context import Settings
 from kafka_trial.verdict.decide import weigh
-from lab.worlds.evidence import evidence_of
 from lab.worlds.story import Story, events_of, true_world
 from lab.worlds.textbook import TEXTBOOK, keys_in
-from lab.worlds.worlds import Evidence, worlds_of
+from lab.worlds.uncertainty import uncertainty_of
+from lab.worlds.worlds import Uncertainty, worlds_of
 
 Keys = frozenset[Hashable]
 CLAIM: Final = Claim("at-least-once")
@@ -40,7 +40,7 @@ KINDS: Final = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class MustAndMay:
     """What the worlds of a history say of one anomaly: which keys are in all worlds, in some, and in every order of
     some combination of choices."""
 
@@ -50,7 +50,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Disagreement:
     """One disagreement: an anomaly, where it is, and its kind, a key of KINDS."""
 
     name: str
@@ -64,7 +64,7 @@ class Comparison:
     and whether the worlds agree where the judge leaves a case undecided."""
 
     worlds: int
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Disagreement] = field(default_factory=list)
     agreed: Counter[str] = field(default_factory=Counter)
     gap: Counter[str] = field(default_factory=Counter)
 
@@ -86,26 +86,26 @@ def compare(story: Story) -> Comparison:
     return comparison
 
 
-def answers_of(story: Story, events: Sequence[Event]) -> tuple[int, Mapping[str, Answer]]:
+def answers_of(story: Story, events: Sequence[Event]) -> tuple[int, Mapping[str, MustAndMay]]:
     """Returns how many worlds a story's files allow, and what these say of each anomaly.
 
     Raises:
         TooManyWorldsError: the files leave more open than can be enumerated.
     """
-    combinations = [[keys_in(world) for world in orders] for orders in worlds_of(_evidence_of(story, events))]
+    combinations = [[keys_in(world) for world in orders] for orders in worlds_of(_uncertainty_of(story, events))]
     answers = {name: _answer([[keys[name] for keys in orders] for orders in combinations]) for name in TEXTBOOK}
     return sum(map(len, combinations)), answers
 
 
-def _evidence_of(story: Story, events: Sequence[Event]) -> Evidence:
-    return evidence_of(events, buffered=story.buffered)
+def _uncertainty_of(story: Story, events: Sequence[Event]) -> Uncertainty:
+    return uncertainty_of(events, buffered=story.buffered)
 
 
-def _answer(combinations: Sequence[Sequence[Keys]]) -> Answer:
+def _answer(combinations: Sequence[Sequence[Keys]]) -> MustAndMay:
     """Returns the answer of worlds, by combinations of choices: every one has an order at least."""
     always = [frozenset.intersection(*orders) for orders in combinations]
     ever = [frozenset[Hashable]().union(*orders) for orders in combinations]
-    return Answer(frozenset.intersection(*always), frozenset().union(*ever), frozenset().union(*always))
+    return MustAndMay(frozenset.intersection(*always), frozenset().union(*ever), frozenset().union(*always))
 
 
 def misses_truth(story: Story) -> list[str]:
@@ -119,12 +119,12 @@ def misses_truth(story: Story) -> list[str]:
     return [name for name, answer in answers.items() if not answer.must <= truth[name] <= answer.may]
 
 
-def _add(comparison: Comparison, name: str, answer: Answer, finding: Finding) -> None:
+def _add(comparison: Comparison, name: str, answer: MustAndMay, finding: Finding) -> None:
     """Adds what is said of one anomaly."""
     convicted, undecided = _said(name, finding)
     for key in sorted(convicted - answer.must, key=str):
         kind = "convicted too soon" if key in answer.may else "convicted"
-        comparison.differences.append(Difference(name, key, kind))
+        comparison.differences.append(Disagreement(name, key, kind))
     comparison.agreed[name] += len(convicted & answer.must)
     silent = answer.may - convicted
     if undecided or finding.not_judged:
@@ -132,7 +132,7 @@ def _add(comparison: Comparison, name: str, answer: Answer, finding: Finding) ->
         return
     for key in sorted(silent, key=str):
         how = BY_CHOICE if key in answer.by_choice else BY_ORDER
-        comparison.differences.append(Difference(name, key, "passed" if key in answer.must else how))
+        comparison.differences.append(Disagreement(name, key, "passed" if key in answer.must else how))
 
 
 def _said(name: str, finding: Finding) -> tuple[Keys, bool]:

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lab.worlds.story import MEASURED_MS, Step, Story
+from lab.worlds.story import MEASURED_MS, Story, StoryStep
 
 FAR_MS: Final = 1500
 NEAR_MS: Final = (5, 20, 45, 120, 300, 450)
@@ -50,7 +50,7 @@ def _timed(story: Story, rng: random.Random) -> Story:
         steps.append(replace(step, gap_ms=gap_ms, late_ms=min(late_ms, limit)))
     if rng.random() < 0.12:
         place = rng.randint(2, len(steps))
-        steps.insert(place, Step("stall", value=rng.choice((600, 2000)), gap_ms=rng.choice((5, 400))))
+        steps.insert(place, StoryStep("stall", value=rng.choice((600, 2000)), gap_ms=rng.choice((5, 400))))
     return replace(story, steps=tuple(steps))
 
 
@@ -63,13 +63,13 @@ class _Drawn:
     says_asks: bool
     kip_848: bool
     fetches_seen: bool
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StoryStep] = field(default_factory=list)
     next: dict[str, int] = field(default_factory=dict)  # what each member would handle next
     fetched: dict[str, int] = field(default_factory=dict)  # from where each member fetched last
     committed: int = 0
 
     def add(self, what: str, who: str, value: int = -1, gap_ms: int = FAR_MS) -> None:
-        self.steps.append(Step(what, who, value, gap_ms))
+        self.steps.append(StoryStep(what, who, value, gap_ms))
 
     def deviates(self) -> bool:
         return self.rng.random() < DEVIATES

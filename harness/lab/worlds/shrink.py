@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lab.worlds.compare import Difference, compare
-from lab.worlds.known import known_by
-from lab.worlds.story import Step, Story
+from lab.worlds.compare import Disagreement, compare
+from lab.worlds.known_disagreements import known_by
+from lab.worlds.story import Story, StoryStep
 from lab.worlds.worlds import TooManyWorldsError
 
 
-def shrunk(story: Story, difference: Difference) -> Story:
+def shrunk(story: Story, difference: Disagreement) -> Story:
     """Returns a story with the same sort of difference from which no step can be left out."""
     smaller, name = True, known_by(story, difference)
     while smaller:
@@ -31,7 +31,7 @@ def is_possible(story: Story) -> bool:
     return all(_can_follow(step, story.steps[:number], fetches_seen=seen) for number, step in enumerate(story.steps))
 
 
-def _can_follow(step: Step, before: tuple[Step, ...], *, fetches_seen: bool) -> bool:
+def _can_follow(step: StoryStep, before: tuple[StoryStep, ...], *, fetches_seen: bool) -> bool:
     mine = [one for one in before if one.who == step.who]
     if any(one.what == "kill" for one in mine):
         return step.what in ("hold", "heal", "tell", "give")
@@ -55,8 +55,8 @@ def _can_follow(step: Step, before: tuple[Step, ...], *, fetches_seen: bool) -> 
     return True
 
 
-def _differs(story: Story, difference: Difference, name: str | None) -> bool:
-    """Whether a story has such a difference, which the same entry of `known.py` explains (None: no entry)."""
+def _differs(story: Story, difference: Disagreement, name: str | None) -> bool:
+    """Whether a story has such a difference, which the same entry of `KNOWN` explains (None: no entry)."""
     try:
         found = compare(story).differences
     except TooManyWorldsError:

@@ -30,7 +30,7 @@ TAKES_NS: Final = 2 * MS  # from the arrival of a request to its effect, and fro
 
 
 @dataclass(frozen=True)
-class Step:
+class StoryStep:
     """One thing that happens, `gap_ms` after the step before.
 
     `what` and `value`: assigned, revoked, lost; begin, end (an offset); ask (a position: the member says that it asks
@@ -53,7 +53,7 @@ class Step:
 class Story:
     """Steps, and what else decides how a trial is told: the keys of its records, and how members print."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
     keys: tuple[str, ...]
     measured: bool = False
     buffered: bool = False
@@ -151,7 +151,7 @@ class _Writer:
         self._read_ns[source] = time_ns
         self.put(source, kind, time_ns, **fields)
 
-    def line(self, step: Step, kind: str, at_ns: int, **fields: Any) -> None:
+    def line(self, step: StoryStep, kind: str, at_ns: int, **fields: Any) -> None:
         """Adds a line that a member prints; one that buffers prints several at once."""
         number = self._printed[step.who] = self._printed.get(step.who, -1) + 1
         if self.story.buffered:
@@ -161,95 +161,95 @@ class _Writer:
         who = {"member": step.who, "incarnation": 0}
         self.read(f"consumer-{step.who}-0", kind, at_ns, step.late_ms, **who, **fields)
 
-    def log(self, step: Step, kind: str, at_ns: int, **fields: Any) -> None:
+    def log(self, step: StoryStep, kind: str, at_ns: int, **fields: Any) -> None:
         """Adds a record of the offsets log."""
         self._place += 1
         place = {"group": GROUP, "log_partition": 0, "log_offset": self._place}
         self.read(LOG, kind, at_ns, step.late_ms, **place, **fields)
 
-    def request(self, step: Step, api: str, at_ns: int, *, took_ns: int = 2 * TAKES_NS, **fields: Any) -> None:
+    def request(self, step: StoryStep, api: str, at_ns: int, *, took_ns: int = 2 * TAKES_NS, **fields: Any) -> None:
         """Adds a line of the request log: it is stamped when the answer was sent."""
         lane = {"lane": int(step.who[1:]), "member_id": f"id-{step.who}"}
         lane["connection"] = f"{step.who}-{self._connections[step.who]}"
         about = {"group": GROUP, "duration_ms": took_ns / MS, "source_wall_ns": WALL_NS + at_ns}
         self.read(REQUESTS, "request", at_ns, step.late_ms, api=api, **lane, **about, **fields)
 
-    def write(self, step: Step, at_ns: int) -> None:
+    def write(self, step: StoryStep, at_ns: int) -> None:
         """Adds what is told of a step."""
         getattr(self, f"_{step.what}")(step, at_ns)
 
-    def _callback(self, step: Step, at_ns: int) -> None:
+    def _callback(self, step: StoryStep, at_ns: int) -> None:
         self.line(step, step.what, at_ns, entries=[{"topic": TOPIC, "partition": 0}])
 
     _assigned = _revoked = _lost = _callback
 
-    def _begin(self, step: Step, at_ns: int) -> None:
+    def _begin(self, step: StoryStep, at_ns: int) -> None:
         self.line(step, "delivered", at_ns, topic=TOPIC, partition=0, offset=step.value)
 
-    def _end(self, step: Step, at_ns: int) -> None:
+    def _end(self, step: StoryStep, at_ns: int) -> None:
         self.line(step, "processed", at_ns, topic=TOPIC, partition=0, offset=step.value, outcome="done")
 
-    def _unsaid(self, step: Step, at_ns: int) -> None:
+    def _unsaid(self, step: StoryStep, at_ns: int) -> None:
         """Nobody tells of it."""
 
-    def _ask(self, step: Step, at_ns: int) -> None:
+    def _ask(self, step: StoryStep, at_ns: int) -> None:
         self.line(step, "commit", at_ns, outcome="invoke", entries=[_position(step.value)])
 
-    def _commit(self, step: Step, at_ns: int) -> None:
+    def _commit(self, step: StoryStep, at_ns: int) -> None:
         place = {"topic": TOPIC, "partition": 0, "committed_offset": step.value}
         self.log(step, "committed", at_ns, commit_time_ms=(WALL_NS + at_ns) // MS, **place)
         entries = [_position(step.value) | {"error": 0}]
         self.request(step, "OFFSET_COMMIT", at_ns + TAKES_NS, entries=entries, error=0)
 
-    def _refuse(self, step: Step, at_ns: int) -> None:
+    def _refuse(self, step: StoryStep, at_ns: int) -> None:
         self._ask(step, at_ns)
         entries = [_position(step.value) | {"error": ILLEGAL_GENERATION}]
         self.request(step, "OFFSET_COMMIT", at_ns + 2 * TAKES_NS, entries=entries, error=ILLEGAL_GENERATION)
         self.line(step, "commit", at_ns + 3 * TAKES_NS, outcome="fail", entries=[_position(step.value)])
 
-    def _give(self, step: Step, at_ns: int) -> None:
+    def _give(self, step: StoryStep, at_ns: int) -> None:
         listed = [{"member_id": f"id-{member}"} for member in self.story.members]
         given = [{"topic": TOPIC, "partition": 0, "member_id": f"id-{step.who}"}]
         about = {"protocol": "classic", "epoch": self._place + 1, "members": listed, "entries": given}
         self.log(step, "group", at_ns, source_wall_ns=WALL_NS + at_ns, **about)
 
-    def _hold(self, step: Step, at_ns: int) -> None:
+    def _hold(self, step: StoryStep, at_ns: int) -> None:
         has = [{"topic_id": TOPIC_ID, "partition": 0}] if step.value else []
         about = {"member_id": f"id-{step.who}", "epoch": self._place + 1, "entries": has, "pending": []}
         self.log(step, "member_assignment", at_ns, source_wall_ns=WALL_NS + at_ns, **about)
 
-    def _start(self, step: Step, at_ns: int) -> None:
+    def _start(self, step: StoryStep, at_ns: int) -> None:
         self.request(step, "OFFSET_FETCH", at_ns, entries=[_position(step.value) | {"error": 0}], error=0)
 
-    def _fetch(self, step: Step, at_ns: int) -> None:
+    def _fetch(self, step: StoryStep, at_ns: int) -> None:
         entry = {"topic": TOPIC, "partition": 0, "offset": step.value, "size_bytes": 99, "error": 0}
         self.request(step, "FETCH", at_ns + 2 * TAKES_NS, entries=[entry], error=0)
 
-    def _tell(self, step: Step, at_ns: int) -> None:
+    def _tell(self, step: StoryStep, at_ns: int) -> None:
         self.request(step, "HEARTBEAT", at_ns, epoch=1, error=UNKNOWN_MEMBER_ID)
         self._connections[step.who] += not step.value  # what it was never answered ended with the connection
 
-    def _cut(self, step: Step, at_ns: int) -> None:
+    def _cut(self, step: StoryStep, at_ns: int) -> None:
         self._faults += 1
         about = {"fault_no": self._faults, "fault": "half-open", "target": f"role: {step.who}", "member": step.who}
         self.put("nemesis", "injected", at_ns, consequences=["cuts-off", "loses-answers"], **about)
 
-    def _heal(self, step: Step, at_ns: int) -> None:
+    def _heal(self, step: StoryStep, at_ns: int) -> None:
         self.put("nemesis", "healed", at_ns, fault_no=self._faults)
 
-    def _kill(self, step: Step, at_ns: int) -> None:
+    def _kill(self, step: StoryStep, at_ns: int) -> None:
         self._faults += 1
         about = {"fault_no": self._faults, "fault": "kill", "target": f"role: {step.who}", "member": step.who}
         self.put("nemesis", "injected", at_ns, consequences=["kills", "loses-answers"], **about)
         self._gone(step, at_ns, signal=9, asked="kill")
 
-    def _exit(self, step: Step, at_ns: int) -> None:
+    def _exit(self, step: StoryStep, at_ns: int) -> None:
         self._gone(step, at_ns, code=0, asked="stop")
 
-    def _gone(self, step: Step, at_ns: int, **how: Any) -> None:
+    def _gone(self, step: StoryStep, at_ns: int, **how: Any) -> None:
         self.read(f"consumer-{step.who}-0", "exited", at_ns, step.late_ms, member=step.who, incarnation=0, **how)
 
-    def _stall(self, step: Step, at_ns: int) -> None:
+    def _stall(self, step: StoryStep, at_ns: int) -> None:
         self.put("run", "scheduling_delay", at_ns, delay_ns=step.value * MS, every_ns=0)
 
     def open_frame(self) -> None:
@@ -263,7 +263,7 @@ class _Writer:
         for member in self.story.members:
             who = {"member": member, "incarnation": 0}
             self.put(f"consumer-{member}-0", "started", BEGAN_NS + SECOND_NS, pid=1, lane=int(member[1:]), **who)
-            self.request(Step("join", member), "JOIN_GROUP", BEGAN_NS + 2 * SECOND_NS, epoch=1, error=0)
+            self.request(StoryStep("join", member), "JOIN_GROUP", BEGAN_NS + 2 * SECOND_NS, epoch=1, error=0)
 
     def close_frame(self, at_ns: int) -> None:
         """Adds what stands behind the last step: the snapshot, the control read, and that all witnesses read on."""

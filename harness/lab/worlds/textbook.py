@@ -16,7 +16,7 @@ Keys = set[Hashable]
 
 
 @dataclass(frozen=True)
-class Epoch:
+class WorldEpoch:
     """One member's ownership epoch: from its `assigned` to what ended it, as places in the order of the world."""
 
     who: str
@@ -26,14 +26,14 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Handler:
+class WorldHandler:
     """One time that a record was in a handler. `ended` None: it never ended. `epoch` None: its member had none."""
 
     who: str
     offset: int
     begun: int
     ended: int | None
-    epoch: Epoch | None
+    epoch: WorldEpoch | None
 
 
 class Course:
@@ -49,40 +49,40 @@ class Course:
         return ((place, one) for place, one in enumerate(self.at) if one.what in what)
 
     @cached_property
-    def epochs(self) -> list[Epoch]:
+    def epochs(self) -> list[WorldEpoch]:
         """All ownership epochs, by their beginning."""
         ends = ("assigned", "revoked", "lost", "exit")
         found = []
         for place, one in self.of("assigned"):
             end = next((at for at, other in self.of(*ends) if at > place and other.who == one.who), len(self.at))
             by = self.at[end].what if end < len(self.at) else ""
-            found.append(Epoch(one.who, place, end, by))
+            found.append(WorldEpoch(one.who, place, end, by))
         return found
 
-    def epoch_at(self, who: str, place: int) -> Epoch | None:
+    def epoch_at(self, who: str, place: int) -> WorldEpoch | None:
         """The epoch in which a member is at a place of the order."""
         return next((one for one in self.epochs if one.who == who and one.opened < place < one.closed), None)
 
     @cached_property
-    def handlers(self) -> list[Handler]:
+    def handlers(self) -> list[WorldHandler]:
         """All handlers, by their beginning."""
         found = []
         for place, one in self.of("begin"):
             later = ((at, other) for at, other in self.of("begin", "end") if at > place and _same(one, other))
             at, other = next(later, (None, None))
             ended = at if other is not None and other.what == "end" else None
-            found.append(Handler(one.who, one.value, place, ended, self.epoch_at(one.who, place)))
+            found.append(WorldHandler(one.who, one.value, place, ended, self.epoch_at(one.who, place)))
         return found
 
     @cached_property
-    def ends(self) -> list[tuple[int, Handler]]:
+    def ends(self) -> list[tuple[int, WorldHandler]]:
         """Each completion with its handler, in order."""
         return sorted((one.ended, one) for one in self.handlers if one.ended is not None and one.begun < one.ended)
 
     @cached_property
-    def first_ends(self) -> dict[int, tuple[int, Handler]]:
+    def first_ends(self) -> dict[int, tuple[int, WorldHandler]]:
         """The first completion of each record, by offset."""
-        found: dict[int, tuple[int, Handler]] = {}
+        found: dict[int, tuple[int, WorldHandler]] = {}
         for place, handler in self.ends:
             found.setdefault(handler.offset, (place, handler))
         return found
@@ -115,21 +115,21 @@ class Course:
         last = {one.who: one.value for at, one in self.of("hold") if at <= place}
         return {who for who, has in last.items() if has}
 
-    def lost_at(self, epoch: Epoch, place: int) -> int | None:
+    def lost_at(self, epoch: WorldEpoch, place: int) -> int | None:
         """Since when, at a place of the order, others have had the partition that a member still believes to hold;
         None: it has it."""
         given = [(at, one.who) for at, one in self.of("give", "hold") if epoch.opened < at < place and one.value]
         theirs = [at for at, who in given if who != epoch.who and epoch.who not in self.owners(at + 1)]
         return theirs[0] if theirs and epoch.who not in self.owners(place) else None
 
-    def knew(self, handler: Handler, lost: int) -> bool:
+    def knew(self, handler: WorldHandler, lost: int) -> bool:
         """Whether a member had been told of a loss before it began a record that it fetched only afterwards: the first
         position that it asked for since lies at or below the record."""
         told = next((at for at, one in self.of("told") if one.who == handler.who and at > lost), handler.begun)
         asked = (one.value for at, one in self.of("fetch") if one.who == handler.who and told < at < handler.begun)
         return next(asked, handler.offset + 1) <= handler.offset
 
-    def is_excused(self, handler: Handler, place: int) -> bool:
+    def is_excused(self, handler: WorldHandler, place: int) -> bool:
         """Whether what a member does at a place of the order is the work of a zombie: it had lost the partition before
         its own callback returned, in a handler that began before that; and it had not been told, or had fetched the
         record before. A `lost` callback says that the partition was lost already."""
@@ -197,7 +197,7 @@ def zombie_commit(course: Course) -> Keys:
     return found
 
 
-def floor_of(course: Course, epoch: Epoch) -> int:
+def floor_of(course: Course, epoch: WorldEpoch) -> int:
     """Where an epoch had to begin: at what its member was last answered before it began, if that was for this epoch;
     else at the committed offset. "The consumer starts at the committed position" (KafkaConsumer)."""
     begun = next((one.begun for one in course.handlers if one.epoch == epoch), epoch.closed)
@@ -208,7 +208,7 @@ def floor_of(course: Course, epoch: Epoch) -> int:
     return max(answers[-1], 0) if answers else course.committed_at(epoch.opened)
 
 
-def _again(course: Course) -> Iterator[tuple[Handler, int]]:
+def _again(course: Course) -> Iterator[tuple[WorldHandler, int]]:
     """Yields every further time that a record was begun in an epoch, but for retries, with the floor of the epoch: a
     retry is one in the same epoch, where nothing from the record on had been completed."""
     held = [one for one in course.handlers if one.epoch is not None]

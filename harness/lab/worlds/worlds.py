@@ -29,9 +29,9 @@ class NoWorldError(Exception):
 class Instant:
     """Something that happened at one moment.
 
-    `what`, `who`, `value`: as in `story.Step`; a told one is `told`, a process that is gone `exit`. `pair`: of an ask,
-    the place in the offsets log of the commit that it led to (None: of none). `rank`: its number in the file of its
-    `witness`; of the offsets log its place. `lo_ns`, `hi_ns`: when it can have happened, by the harness's clock;
+    `what`, `who`, `value`: as in `story.StoryStep`; a told one is `told`, a process that is gone `exit`. `pair`: of an
+    ask, the place in the offsets log of the commit that it led to (None: of none). `rank`: its number in the file of
+    its `witness`; of the offsets log its place. `lo_ns`, `hi_ns`: when it can have happened, by the harness's clock;
     `at_ns`: when its witness puts it.
     """
 
@@ -55,7 +55,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Uncertainty:
     """What the event files leave open: instants that are certain, and choices. Each choice is a list of alternatives,
     and each alternative the instants that it adds; the first one is the most ordinary."""
 
@@ -64,7 +64,7 @@ class Evidence:
     keys: tuple[str, ...]
 
 
-def worlds_of(evidence: Evidence, *, most: int = WORLDS_MAX) -> list[list[World]]:
+def worlds_of(uncertainty: Uncertainty, *, most: int = WORLDS_MAX) -> list[list[World]]:
     """Returns all worlds that the evidence allows: of each combination of choices that can be every order.
 
     Raises:
@@ -72,10 +72,10 @@ def worlds_of(evidence: Evidence, *, most: int = WORLDS_MAX) -> list[list[World]
         TooManyWorldsError: there are more than `most`.
     """
     found: list[list[World]] = []
-    for chosen in product(*evidence.choices):
-        instants = [*evidence.certain, *(one for alternative in chosen for one in alternative)]
+    for chosen in product(*uncertainty.choices):
+        instants = [*uncertainty.certain, *(one for alternative in chosen for one in alternative)]
         left = most - sum(map(len, found))
-        found.append([World(order, evidence.keys) for order in islice(orders_of(instants), left + 1)])
+        found.append([World(order, uncertainty.keys) for order in islice(orders_of(instants), left + 1)])
         if len(found[-1]) > left:
             raise TooManyWorldsError(f"more than {most} worlds")
     if not any(found):

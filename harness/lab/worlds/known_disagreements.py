@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from lab.worlds.compare import BY_CHOICE, Difference
-from lab.worlds.story import Step, Story
+from lab.worlds.compare import BY_CHOICE, Disagreement
+from lab.worlds.story import Story, StoryStep
 
-HOLDS = (Step("give", "m0"), Step("assigned", "m0"))
-TAKES_OVER = (Step("give", "m1"), Step("assigned", "m1"))
+HOLDS = (StoryStep("give", "m0"), StoryStep("assigned", "m0"))
+TAKES_OVER = (StoryStep("give", "m1"), StoryStep("assigned", "m1"))
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownDisagreement:
     """One disagreement: its name, the smallest story, all differences there, and which side is right and why.
 
     `explains`: whether a difference of these anomalies and kinds in another story is the same.
@@ -26,12 +26,12 @@ class Known:
 
     name: str
     story: Story
-    differences: frozenset[Difference]
+    differences: frozenset[Disagreement]
     why: str
     explains: Callable[[Story, Hashable], bool]
 
 
-def known_by(story: Story, difference: Difference) -> str | None:
+def known_by(story: Story, difference: Disagreement) -> str | None:
     """Returns the name of what explains a difference in a story; None if nothing does."""
     for one in KNOWN:
         kinds = {(other.name, other.kind) for other in one.differences}
@@ -40,8 +40,8 @@ def known_by(story: Story, difference: Difference) -> str | None:
     return None
 
 
-def _differ(kind: str, **anomalies: Hashable) -> frozenset[Difference]:
-    return frozenset(Difference(name.replace("_", "-"), key, kind) for name, key in anomalies.items())
+def _differ(kind: str, **anomalies: Hashable) -> frozenset[Disagreement]:
+    return frozenset(Disagreement(name.replace("_", "-"), key, kind) for name, key in anomalies.items())
 
 
 def _never_took_effect(story: Story, key: Hashable) -> bool:
@@ -93,9 +93,9 @@ def _was_told_in_fault(story: Story, key: Hashable) -> bool:
 
 
 KNOWN = (
-    Known(
+    KnownDisagreement(
         "a commit that never took effect counts as ahead",
-        Story((*HOLDS, Step("begin", "m0", 0), Step("ask", "m0", 1)), ("a",)),
+        Story((*HOLDS, StoryStep("begin", "m0", 0), StoryStep("ask", "m0", 1)), ("a",)),
         _differ("convicted", commit_ahead=1),
         "The worlds are right: the position is not in the offsets log, because the broker refused the commit "
         '(ILLEGAL_GENERATION, 22) or never received it. "The committed position is the last offset that has been '
@@ -103,12 +103,12 @@ KNOWN = (
         "`commit` invoke of the member for a commit, even if the answer `fail` follows it.",
         _never_took_effect,
     ),
-    Known(
+    KnownDisagreement(
         "what another member has handled counts as not done",
         Story(
             (
-                *(*HOLDS, Step("begin", "m0", 0), Step("end", "m0", 0), *TAKES_OVER),
-                *(Step("begin", "m1", 0), Step("ask", "m1", 1), Step("commit", "m1", 1, 10)),
+                *(*HOLDS, StoryStep("begin", "m0", 0), StoryStep("end", "m0", 0), *TAKES_OVER),
+                *(StoryStep("begin", "m1", 0), StoryStep("ask", "m1", 1), StoryStep("commit", "m1", 1, 10)),
             ),
             ("a",),
         ),
@@ -118,12 +118,12 @@ KNOWN = (
         "the completion in the file of the member that commits. The habit of the member is unsound all the same.",
         _was_done_elsewhere,
     ),
-    Known(
+    KnownDisagreement(
         "what a killed member may have handled counts as not done",
         Story(
             (
-                *(*HOLDS, Step("begin", "m0", 0), Step("kill", "m0"), *TAKES_OVER),
-                *(Step("begin", "m1", 0), Step("commit", "m1", 1), Step("end", "m1", 0)),
+                *(*HOLDS, StoryStep("begin", "m0", 0), StoryStep("kill", "m0"), *TAKES_OVER),
+                *(StoryStep("begin", "m1", 0), StoryStep("commit", "m1", 1), StoryStep("end", "m1", 0)),
             ),
             ("a",),
         ),
@@ -132,10 +132,16 @@ KNOWN = (
         "not show whether it had ended it.",
         _was_done_elsewhere,
     ),
-    Known(
+    KnownDisagreement(
         "a record in hand at a kill counts as never handled",
         Story(
-            (*HOLDS, Step("begin", "m0", 0), Step("kill", "m0"), Step("give", "m1"), Step("commit", "m1", 1)),
+            (
+                *HOLDS,
+                StoryStep("begin", "m0", 0),
+                StoryStep("kill", "m0"),
+                StoryStep("give", "m1"),
+                StoryStep("commit", "m1", 1),
+            ),
             ("a", "a"),
         ),
         _differ("convicted too soon", commit_ahead=1) | _differ("convicted too soon", skipped=0),
@@ -144,10 +150,18 @@ KNOWN = (
         "member itself committed after its last line (UNCERTAIN_AFTER_KILL).",
         _was_killed_in_hand,
     ),
-    Known(
+    KnownDisagreement(
         "a zombie's commit past a record in hand at a kill counts as a skip",
         Story(
-            (*(*HOLDS, Step("begin", "m0", 0), Step("kill", "m0"), Step("give", "m1"), Step("commit", "m2", 1)),),
+            (
+                *(
+                    *HOLDS,
+                    StoryStep("begin", "m0", 0),
+                    StoryStep("kill", "m0"),
+                    StoryStep("give", "m1"),
+                    StoryStep("commit", "m2", 1),
+                ),
+            ),
             ("a", "a"),
         ),
         _differ("convicted too soon", commit_ahead=1, skipped=0, zombie_commit=3),
@@ -155,15 +169,15 @@ KNOWN = (
         "m0 may have handled it.",
         _was_killed_in_hand,
     ),
-    Known(
+    KnownDisagreement(
         "what a killed member may have ended does not count for the order",
         Story(
             (
                 *HOLDS,
-                Step("begin", "m0", 1),
-                Step("kill", "m0"),
+                StoryStep("begin", "m0", 1),
+                StoryStep("kill", "m0"),
                 *TAKES_OVER,
-                *(Step(w, "m1", 0) for w in ("begin", "end")),
+                *(StoryStep(w, "m1", 0) for w in ("begin", "end")),
             ),
             ("a", "a"),
         ),
@@ -172,22 +186,27 @@ KNOWN = (
         '"Kafka guarantees the order of records within a partition" (Introduction). The judge says nothing.',
         _was_killed_in_hand,
     ),
-    Known(
+    KnownDisagreement(
         "a handler that a kill left without an end overlaps nothing",
         Story(
-            (*HOLDS, *(Step("begin", "m0", offset) for offset in (0, 1)), Step("end", "m0", 1), Step("kill", "m0")),
+            (
+                *HOLDS,
+                *(StoryStep("begin", "m0", offset) for offset in (0, 1)),
+                StoryStep("end", "m0", 1),
+                StoryStep("kill", "m0"),
+            ),
             ("a", "a"),
         ),
         _differ(BY_CHOICE, reordered_key=(0, True))
-        | {Difference("overlapping-handlers", offset, BY_CHOICE) for offset in (0, 1)},
+        | {Disagreement("overlapping-handlers", offset, BY_CHOICE) for offset in (0, 1)},
         "The worlds are right: undecided. m0 began record 1 beside record 0, or had given record 0 up. The judge looks "
         "only at handlers that ended.",
         _was_killed_in_hand,
     ),
-    Known(
+    KnownDisagreement(
         "below the floor counts only what another epoch had begun",
         Story(
-            (*(*HOLDS, Step("start", "m0", 1)), *(Step(w, "m0", 0) for w in ("begin", "end", "begin"))),
+            (*(*HOLDS, StoryStep("start", "m0", 1)), *(StoryStep(w, "m0", 0) for w in ("begin", "end", "begin"))),
             ("a",),
         ),
         _differ("passed", illegal_redelivery=0) | _differ("convicted", redelivered=0),
@@ -196,12 +215,18 @@ KNOWN = (
         "legal redelivery, unless another ownership epoch had begun the record too.",
         _was_begun_twice,
     ),
-    Known(
+    KnownDisagreement(
         "an answer that a fault may have lost counts as not received",
         Story(
             (
-                *(*HOLDS, Step("cut", "m0"), Step("give", "m1"), Step("tell", "m0", 0), Step("heal", "m0")),
-                Step("begin", "m0", 0),
+                *(
+                    *HOLDS,
+                    StoryStep("cut", "m0"),
+                    StoryStep("give", "m1"),
+                    StoryStep("tell", "m0", 0),
+                    StoryStep("heal", "m0"),
+                ),
+                StoryStep("begin", "m0", 0),
             ),
             ("a",),
         ),
@@ -211,9 +236,9 @@ KNOWN = (
         "and of the rest it says nothing, not even that it is undecided.",
         _was_told_in_fault,
     ),
-    Known(
+    KnownDisagreement(
         "a zombie's commit is nobody's beside another's of the same position",
-        Story((Step("give", "m1"), Step("commit", "m0", 1), Step("commit", "m1", 1, 8)), ("a",)),
+        Story((StoryStep("give", "m1"), StoryStep("commit", "m0", 1), StoryStep("commit", "m1", 1, 8)), ("a",)),
         _differ(BY_CHOICE, zombie_commit=2),
         "The worlds are right: undecided. Either request may have made the first commit, which passed a record that "
         "was never handled, and one of them is the zombie's. The judge takes the committer for unknown, and leaves the "

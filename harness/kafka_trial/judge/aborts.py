@@ -17,10 +17,10 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames, slices_of
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.model.kernels import NONE, Array
-from kafka_trial.model.trial_context import GivenUp, PositionProducer
+from kafka_trial.model.trial_context import Abort, PositionProducer
 
 
-def given_up_lines(names: HistoryNames, source: int, columns: Columns) -> Iterator[GivenUp]:
+def abort_lines(names: HistoryNames, source: int, columns: Columns) -> Iterator[Abort]:
     """Yields the lines of a block of a member's file with which it gave an attempt up."""
     commits = columns.is_kind("commit") & (columns.codes("outcome", {"fail": 1}) == 1)
     named: dict[int, set[int]] = defaultdict(set)
@@ -29,7 +29,7 @@ def given_up_lines(names: HistoryNames, source: int, columns: Columns) -> Iterat
     for row in np.flatnonzero(commits).tolist():
         said = {"seq": "seq", "time_ns": "time_ns", "own_client": OWN_CLIENT}
         about: dict[str, Any] = {name: int(columns[column][row]) for name, column in said.items()}
-        yield GivenUp(**about, source=source, slices=tuple(sorted(named[row])))
+        yield Abort(**about, source=source, slices=tuple(sorted(named[row])))
 
 
 @dataclass

@@ -33,7 +33,7 @@ def in_this_attempt(p: Partition, work: Work, others: list[Work], *, only_commit
     return [other for other in before if not (ends and only_committed) or other.offset < committed or other in inside]
 
 
-def may_be_given_up(trial: Trial) -> bool:
+def may_be_aborted(trial: Trial) -> bool:
     """Some member says that it gave anything up."""
     return any(_gives_up(line) for line in trial.as_given)
 

@@ -1,4 +1,4 @@
-"""Evidence: the event files of a trial, read as instants with bounds, and as choices between alternatives.
+"""Uncertainty: the event files of a trial, read as instants with bounds, and as choices between alternatives.
 
 How far a witness may be off is said in `docs/architecture.md` and in the documentation of each event kind
 (`history/event.py`): a line of a member may have waited to be read for as long as was measured, and for half a second
@@ -15,7 +15,7 @@ from itertools import product
 from typing import Final
 
 from kafka_trial.history.event import Event
-from lab.worlds.worlds import Evidence, Instant
+from lab.worlds.worlds import Instant, Uncertainty
 
 MS: Final = 1_000_000
 UNMEASURED_NS: Final = 500 * MS  # how long a line may wait for its reader, where nobody measured it; and at most
@@ -51,7 +51,7 @@ class _Clock:
         return min([read_ns - late_ns, *(begin - late_ns for begin in asleep)])
 
 
-def evidence_of(events: Sequence[Event], *, buffered: bool = False) -> Evidence:
+def uncertainty_of(events: Sequence[Event], *, buffered: bool = False) -> Uncertainty:
     """Returns what event files of one partition say, and what they leave open."""
     files: dict[str, list[Event]] = defaultdict(list)
     for event in events:
@@ -70,7 +70,7 @@ def evidence_of(events: Sequence[Event], *, buffered: bool = False) -> Evidence:
     choices = [_commits(files["offsets"], requests, asks, clock), *answers]
     choices += [choice for name, file in members.items() for choice in _unsaid(lines[name], file)]
     keys = tuple(event.key or "" for event in files["observer"] if event.kind == "record")
-    return Evidence(tuple(certain), tuple(choices), keys)
+    return Uncertainty(tuple(certain), tuple(choices), keys)
 
 
 def _clock_of(files: Mapping[str, Sequence[Event]], *, buffered: bool) -> _Clock:

@@ -23,54 +23,48 @@ from kafka_trial.model.kernels import NONE, Array, first_of
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
-    from kafka_trial.model.trial_context import GivenUp, PositionProducer, TrialContext
+    from kafka_trial.model.trial_context import Abort, PositionProducer, TrialContext
 
 
-def attempts_given_up(batch: Batch, own: Table) -> dict[str, Array]:
+def aborted_attempts(batch: Batch, own: Table) -> dict[str, Array]:
     """Returns for each line (slice, source, client, file, seq; sorted by the last two) `attempt`, how many of its
-    file's had been given up by then, and `given_up_seq`, `given_up_ns` of the last one; NONE where none had been."""
-    found = {name: np.full(len(own), NONE, np.int64) for name in ("given_up_seq", "given_up_ns")}
+    file's had been given up by then, and `aborted_seq`, `aborted_ns` of the last one; NONE where none had been."""
+    found = {name: np.full(len(own), NONE, np.int64) for name in ("aborted_seq", "aborted_ns")}
     found["attempt"] = np.zeros(len(own), np.int64)
-    for file, lines in _files_with_aborts(batch, own):
+    for file, told in aborts_by_file(batch, own):
+        lines = [one for one, certain in told if certain or not batch.trial_context.only_certain_aborts]
         number = np.searchsorted([one.seq for one in lines], own["seq"][file], side="right")
         found["attempt"][file] = number
-        found["given_up_seq"][file] = np.array([NONE, *(one.seq for one in lines)], np.int64)[number]
-        found["given_up_ns"][file] = np.array([NONE, *(one.time_ns for one in lines)], np.int64)[number]
+        found["aborted_seq"][file] = np.array([NONE, *(one.seq for one in lines)], np.int64)[number]
+        found["aborted_ns"][file] = np.array([NONE, *(one.time_ns for one in lines)], np.int64)[number]
     return found
 
 
-def _files_with_aborts(batch: Batch, own: Table) -> Iterator[tuple[slice, list[GivenUp]]]:
-    """Yields the rows of each file of `own` in which an attempt ended, and the lines with which each did."""
+def aborts_by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[tuple[Abort, bool]]]]:
+    """Yields the rows of each file of `own` in which an attempt ended, or may have, and the lines with which each did;
+    and of each line whether that is certain. Nothing where progress is not in transactions."""
     about = batch.trial_context
-    if about.settings.progress != "transaction":
+    if about.settings.progress != "transaction" or not about.aborts:
         return
-    producers = _producers(about)
-    for file, lines in _by_file(batch, own):
-        place = int(batch.slices[own["slice"][file.start]])
-        takes = (True,) if about.only_certain_aborts else (True, None)
-        kept = [one for one in lines if _is_of_transaction(producers.get(one.source, ()), one, place) in takes]
-        if kept:
-            yield file, kept
-
-
-def _by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[GivenUp]]]:
-    """Yields the rows of each file of `own`, and the lines of its client that give an attempt up; where it is only
-    certain ones that count, those that are its for certain."""
-    about = batch.trial_context
-    by_source: dict[int, list[GivenUp]] = defaultdict(list)
-    for line in about.given_up:
+    producers, by_source = _producers(about), defaultdict(list)
+    for line in about.aborts:
         by_source[line.source].append(line)
-    first = first_of(own["file"]) if by_source else np.empty(0, np.int64)
-    for begin, end in pairwise([*first.tolist(), len(own)]):
-        lines = by_source.get(int(own["source"][begin]), [])
-        sure = certainly_of_client(batch, own.take(np.arange(begin, begin + 1)), lines)
-        takes = (True,) if about.only_certain_aborts else (True, None)
-        kept = [line for line, of_client in zip(lines, sure, strict=True) if of_client in takes]
-        if kept:
-            yield slice(begin, end), kept
+    for begin, end in pairwise([*first_of(own["file"]).tolist(), len(own)]):
+        source, place = int(own["source"][begin]), int(batch.slices[own["slice"][begin]])
+        if not (lines := by_source.get(source)):
+            continue
+        of_client = certainly_of_client(batch, own.take(np.arange(begin, begin + 1)), lines)
+        of_transaction = [_is_of_transaction(producers.get(source, ()), line, place) for line in lines]
+        told = [
+            (line, {True} == {*both})
+            for line, *both in zip(lines, of_client, of_transaction, strict=True)
+            if False not in both
+        ]
+        if told:
+            yield slice(begin, end), told
 
 
-def _is_of_transaction(producers: Sequence[PositionProducer], line: GivenUp, place: int) -> bool | None:
+def _is_of_transaction(producers: Sequence[PositionProducer], line: Abort, place: int) -> bool | None:
     """Tells whether a slice was in the transaction that a line gives up; None: nothing shows it.
 
     `producers`: those of its process.
@@ -78,7 +72,7 @@ def _is_of_transaction(producers: Sequence[PositionProducer], line: GivenUp, pla
     return place in line.slices or _is_shared(producers, line, place)
 
 
-def _is_shared(producers: Sequence[PositionProducer], line: GivenUp, place: int) -> bool | None:
+def _is_shared(producers: Sequence[PositionProducer], line: Abort, place: int) -> bool | None:
     """Tells whether a slice is handed in together with those that a line names; None: nothing shows it.
 
     One producer at a time has one transaction at a time: the only one all that its process does, and of those that
