@@ -27,7 +27,7 @@ def abort_lines(names: HistoryNames, source: int, columns: Columns) -> Iterator[
     for row, place in _listed(names, columns, commits):
         named[row].add(place)
     for row in np.flatnonzero(commits).tolist():
-        said = {"seq": "seq", "time_ns": "time_ns", "own_client": OWN_CLIENT}
+        said = {"seq": "seq", "own_client": OWN_CLIENT}
         about: dict[str, Any] = {name: int(columns[column][row]) for name, column in said.items()}
         yield Abort(**about, source=source, slices=tuple(sorted(named[row])))
 

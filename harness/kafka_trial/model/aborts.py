@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 
 def aborted_attempts(batch: Batch, own: Table) -> dict[str, Array]:
     """Returns for each line (slice, source, client, file, seq; sorted by the last two) `attempt`, how many of its
-    file's had been given up by then, and `aborted_seq`, `aborted_ns` of the last one; NONE where none had been."""
-    found = {name: np.full(len(own), NONE, np.int64) for name in ("aborted_seq", "aborted_ns")}
-    found["attempt"] = np.zeros(len(own), np.int64)
+    file's had been given up by then, and `aborted_seq`, of the line that gave the last one up; NONE where none had
+    been."""
+    found = {"attempt": np.zeros(len(own), np.int64), "aborted_seq": np.full(len(own), NONE, np.int64)}
     for file, told in aborts_by_file(batch, own):
         lines = [one for one, certain in told if certain or not batch.trial_context.only_certain_aborts]
         number = np.searchsorted([one.seq for one in lines], own["seq"][file], side="right")
         found["attempt"][file] = number
         found["aborted_seq"][file] = np.array([NONE, *(one.seq for one in lines)], np.int64)[number]
-        found["aborted_ns"][file] = np.array([NONE, *(one.time_ns for one in lines)], np.int64)[number]
     return found
 
 

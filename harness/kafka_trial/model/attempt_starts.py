@@ -13,9 +13,8 @@ import numpy as np
 
 from kafka_trial.model.aborts import aborts_by_file
 from kafka_trial.model.batch import index
-from kafka_trial.model.commits_log import commits_in_effect
-from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, joined, picked
-from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
+from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, picked
+from kafka_trial.model.ownership_epochs import member_lines
 from kafka_trial.model.partition import UncertainAborts
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import table
@@ -47,29 +46,14 @@ def committed_before(batch: Batch, rows: Table) -> Bools:
 
 
 def began_at(batch: Batch, rows: Table) -> Ints:
-    """Returns up to where the ownership epoch of each row of `member_lines` had certainly committed its partition when
-    its attempt began, by its member's own line or by the offsets log; NONE: it had not, or no attempt came before."""
-    later = rows["aborted_seq"] != NONE
-    if not later.any():
-        return np.full(len(rows), NONE, np.int64)
-    return np.where(later, np.maximum(_by_lines(batch, rows), _by_log(batch, rows)), NONE)
+    """Returns up to where the ownership epoch of each row of `member_lines` had committed its partition when its attempt
+    began, as far as its member had said so; NONE: it had not, or no attempt came before.
 
-
-def _by_lines(batch: Batch, rows: Table) -> Ints:
-    """Returns the last position of which the member said, before its attempt began, that it was committed."""
+    What only the offsets log shows is no proof: if the answer to a commit is lost, the member gives up an attempt that
+    stands, and cannot know it.
+    """
     said = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
     last = at_or_before(said["file"], said["seq"], rows["file"], rows["aborted_seq"])
     inside = picked(said["ownership_epoch"], last, -1) == rows["ownership_epoch"]
-    return np.where(inside, picked(said["committed_offset"], last, NONE), NONE)
-
-
-def _by_log(batch: Batch, rows: Table) -> Ints:
-    """Returns the last position that the member had surely committed when it gave the attempt before up."""
-    log, held, epochs = commits_in_effect(batch), ownership_epochs(batch), rows["ownership_epoch"]
-    log = log.take(log["committer"] >= 0).sorted_by("slice", "committer", "effect_ns")
-    wanted = rows.having(committer=picked(held["member"], epochs, -1))
-    both = joined(*(np.concatenate([log[name], wanted[name]]) for name in ("slice", "committer")))
-    until_ns = batch.written_ns(rows["source"], rows["aborted_ns"])
-    last = at_or_before(both[: len(log)], log["effect_ns"], both[len(log) :], until_ns)
-    inside = picked(log["effect_ns"], last, NONE) >= picked(held["open_ns"], epochs, NONE)
-    return np.where((last >= 0) & inside, picked(log["committed_offset"], last, NONE), NONE)
+    later = rows["aborted_seq"] != NONE
+    return np.where(later & inside, picked(said["committed_offset"], last, NONE), NONE)

@@ -93,7 +93,7 @@ def member_lines(batch: Batch) -> Table:
     (of a commit; NONE: it is none); `client` (which of several in the process says it, -1 where
     there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `ownership_epoch` (its number, -1
     where none is open), `revoked` (the latest callback here was revoked or lost), `attempt` (how many its member had
-    given up before) and `aborted_*` (see `aborts.py`).
+    given up before) and `aborted_seq` (see `aborts.py`).
 
     `told_by`: SAID; STANDS_IN for the delivery before a completion, where the file tells of no delivery; ANSWERED for
     an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is

@@ -374,7 +374,6 @@ class Abort:
 
     source: int
     seq: int
-    time_ns: int
     own_client: int
     slices: tuple[int, ...]
 

@@ -15,8 +15,6 @@ from lab.naive import assignments as naive_assignments
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work
 
-SO_FAR_APART_NS = 500_000_000  # how far the offsets log and a member's line may lie apart
-
 
 def in_this_attempt(p: Partition, work: Work, others: list[Work], *, only_committed: bool = False) -> list[Work]:
     """Those before it in its ownership epoch, but for what has been undone since. Where the record itself had been
@@ -123,19 +121,13 @@ def _member(source: str) -> str:
 
 
 def _committed(p: Partition, work: Work, end: Event) -> float:
-    """Up to where its ownership epoch had committed the partition for certain when the attempt before was given up."""
+    """Up to where its ownership epoch had committed the partition, by its own word, when the attempt before was given
+    up: who was never told cannot know."""
     epoch = work.ownership_epoch
-    if epoch is None:
-        return -1
     said = [
         (entry["committed_offset"], event)
         for event in sorted(p.trial.of_kind("commit"), key=lambda e: e.seq)
         if event.outcome == "ok" and event.source == work.event.source and event.seq < end.seq
         for entry in p.trial.entries(event, p.tp)
     ][-1:]
-    by_lines = [value for value, event in said if p.ownership_epoch_at(event) == epoch]
-    until_ns = p.trial.earliest_ns(end.time_ns) - SO_FAR_APART_NS
-    own = [one for one in p.commits if one.committer == epoch.member and one.value is not None]
-    known = sorted((one for one in own if one.effect_ns <= until_ns), key=lambda one: one.effect_ns)[-1:]
-    by_log = [one.value for one in known if one.effect_ns >= epoch.opened.time_ns and one.value is not None]
-    return max([-1, *map(int, by_lines), *by_log])
+    return max([-1, *(int(value) for value, event in said if epoch and p.ownership_epoch_at(event) == epoch)])
