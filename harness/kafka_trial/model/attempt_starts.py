@@ -46,8 +46,8 @@ def committed_before(batch: Batch, rows: Table) -> Bools:
 
 
 def began_at(batch: Batch, rows: Table) -> Ints:
-    """Returns up to where the ownership epoch of each row of `member_lines` had committed its partition when its attempt
-    began, as far as its member had said so; NONE: it had not, or no attempt came before.
+    """Returns up to where the ownership epoch of each row of `member_lines` had committed its partition when its
+    attempt began, as far as its member had said so; NONE: it had not, or no attempt came before.
 
     What only the offsets log shows is no proof: if the answer to a commit is lost, the member gives up an attempt that
     stands, and cannot know it.
