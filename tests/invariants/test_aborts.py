@@ -108,8 +108,9 @@ def test_whoever_went_on_after_the_abort_steps_back_as_ever() -> None:
 
 @pytest.mark.parametrize("named", [(), (0,), (1,), (0, 1)])
 def test_what_was_committed_before_the_attempt_is_not_taken_back(named: tuple[int, ...]) -> None:
-    """By its own word: record 0 of partition 1 was committed, record 1 was not."""
-    begun = [assigned("m0", 0, 1), *done(1, 0), on(1, commit("m0", 1, "ok")), *done(1, 1), gave_up("m0", *named)]
+    """By its own word and by the log: record 0 of partition 1 was committed, record 1 was not."""
+    told = [*handed_in(1, 1), on(1, commit("m0", 1, "ok"))]
+    begun = [assigned("m0", 0, 1), *done(1, 0), *told, *done(1, 1), gave_up("m0", *named)]
     assert found([*begun, *done(1, 1), *TOGETHER]) == {}
     assert found([*begun, *done(1, 0, 1), *TOGETHER]) == back((1, 0))
 
@@ -120,6 +121,13 @@ def test_what_only_the_offsets_log_shows_as_committed_may_be_begun_again() -> No
     assert found([*begun, *done(1, 0)]) == {}
     told = [*begun[:-2], on(1, commit("m0", 1, "ok")), *begun[-2:]]
     assert found([*told, *done(1, 0)]) == back((1, 0))
+
+
+def test_what_its_member_alone_says_was_committed_may_be_begun_again() -> None:
+    """It says so when its positions were accepted; then the transaction is aborted, and another one committed."""
+    begun = [assigned("m0", 0, 1), *done(1, 0), on(1, commit("m0", 1, "ok")), after(2), gave_up("m0", 0, 1)]
+    assert found([*begun, *done(1, 0), *handed_in(1, 1)]) == {}
+    assert found([*begun[:3], *handed_in(1, 1), *begun[2:], *done(1, 0)])["nonmonotonic-poll"] == [(1, 0)]
 
 
 def test_a_committed_record_comes_after_those_that_were_committed_with_it() -> None:

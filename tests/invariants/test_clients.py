@@ -209,6 +209,17 @@ def test_a_partition_lost_to_another_client_of_the_process_is_lost() -> None:
     assert found == [{"offset": 1, "by": "told"}]
 
 
+@pytest.mark.parametrize(("rest", "skipped"), [([processed("m0", 0)], []), ([], [0])])
+def test_a_partition_may_come_to_a_client_from_one_that_spoke_later(rest: list[Line], skipped: list[int]) -> None:
+    """a speaks first, and has the partition after b: ownership epochs of a process may begin in another order than its
+    clients do; the log shows a commit that none of them tells of."""
+    given_b = [synced("m0", 0), assigned("m0"), delivered("m0", 0), *rest, revoked("m0")]
+    b_first = [*(by("a", line) for line in (revoked("m0"), synced("m0"))), *(by("b", line) for line in given_b)]
+    then_a = [by("a", line) for line in (synced("m0", 0, generation=2), assigned("m0"))]
+    found = judged("skipped", [*b_first, *committed(1), *then_a], records=1)
+    assert [one["offset"] for one in found] == skipped
+
+
 STEPS: dict[str, list[Line]] = {
     "joins": both_join(),
     "hold": [*BEGUN, by("a", delivered("m0", 0)), by("b", on(1, delivered("m0", 0)))],

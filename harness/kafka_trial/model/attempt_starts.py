@@ -13,11 +13,13 @@ import numpy as np
 
 from kafka_trial.model.aborts import aborts_by_file
 from kafka_trial.model.batch import index
+from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, picked
 from kafka_trial.model.ownership_epochs import member_lines
 from kafka_trial.model.partition import UncertainAborts
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import table
+from kafka_trial.model.table import last_until, table
+from kafka_trial.model.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -47,12 +49,16 @@ def committed_before(batch: Batch, rows: Table) -> Bools:
 
 def began_at(batch: Batch, rows: Table) -> Ints:
     """Returns up to where the ownership epoch of each row of `member_lines` had committed its partition when its
-    attempt began, as far as its member had said so; NONE: it had not, or no attempt came before.
+    attempt began; NONE: it had not, or no attempt came before.
 
-    What only the offsets log shows is no proof: if the answer to a commit is lost, the member gives up an attempt that
-    stands, and cannot know it.
+    That is what its member had said, and the offsets log confirms. What the log alone shows is no proof: if the answer
+    to a commit is lost, the member gives up an attempt that stands, and cannot know it. Nor is what the member alone
+    says: positions are accepted in a transaction (`sendOffsetsToTransaction`) before it is aborted.
     """
     said = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
+    by_then = said["time_ns"] + TOLERANCE_NS
+    in_effect = last_until(commits_in_effect(batch), said, "slice", "committed_offset", by="effect_ns", until=by_then)
+    said = said.take(in_effect >= 0)
     last = at_or_before(said["file"], said["seq"], rows["file"], rows["aborted_seq"])
     inside = picked(said["ownership_epoch"], last, -1) == rows["ownership_epoch"]
     later = rows["aborted_seq"] != NONE

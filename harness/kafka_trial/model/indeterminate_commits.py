@@ -89,7 +89,7 @@ def _received_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
         committed_offset=log["committed_offset"],
     ).having(number=np.arange(len(log)))
     both = stacked(wanted, accepted)
-    ownership_epoch = _ownership_epochs_at(batch, both["slice"], both["source"], both["at_ns"])
+    ownership_epoch = last_until(ownership_epochs(batch), both, *FILE, by="open_ns", until=both["at_ns"])
     # Where nobody knows how long it held the partition, only the very same place counts.
     stretch = joined(
         both["slice"], both["source"], ownership_epoch, np.where(ownership_epoch < 0, both["committed_offset"], 0)
@@ -171,12 +171,6 @@ def _accepted(slices: Array, sources: Array, time_ns: Array, committed_offsets: 
         committed_offset=committed_offsets,
         number=np.full(len(slices), -1),
     )
-
-
-def _ownership_epochs_at(batch: Batch, slices: Array, sources: Array, time_ns: Array) -> Ints:
-    """Returns the ownership epoch that each file had begun last by then, -1 where there was none."""
-    held, size = ownership_epochs(batch), len(batch.trial_context.sources) + 1
-    return at_or_before(held["slice"] * size + held["source"], held["open_ns"], slices * size + sources, time_ns)
 
 
 def _failures(batch: Batch) -> Table:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event
 from lab.naive import assignments as naive_assignments
+from lab.naive.responses import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work
@@ -121,13 +122,15 @@ def _member(source: str) -> str:
 
 
 def _committed(p: Partition, work: Work, end: Event) -> float:
-    """Up to where its ownership epoch had committed the partition, by its own word, when the attempt before was given
-    up: who was never told cannot know."""
+    """Up to where its ownership epoch had committed the partition when the attempt before was given up: its own word,
+    confirmed by the log. Who was never told cannot know, and what was accepted may have been aborted."""
     epoch = work.ownership_epoch
     said = [
         (entry["committed_offset"], event)
         for event in sorted(p.trial.of_kind("commit"), key=lambda e: e.seq)
         if event.outcome == "ok" and event.source == work.event.source and event.seq < end.seq
         for entry in p.trial.entries(event, p.tp)
-    ][-1:]
-    return max([-1, *(int(value) for value, event in said if epoch and p.ownership_epoch_at(event) == epoch)])
+    ]
+    took = [(one.value, one.effect_ns - TOLERANCE_NS) for one in p.commits]
+    known = [one for one in said if any(value == one[0] and ns <= one[1].time_ns for value, ns in took)][-1:]
+    return max([-1, *(int(value) for value, event in known if epoch and p.ownership_epoch_at(event) == epoch)])
