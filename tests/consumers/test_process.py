@@ -321,6 +321,21 @@ def test_ready_by_a_line_of_the_log(tmp_path: Path, group_of: GroupOf) -> None:
         assert [failure.what for failure in group.wait_ready(0.5)] == ["never-assigned"]
 
 
+def test_who_exited_by_itself_is_told_before_the_group_stops(tmp_path: Path, group_of: GroupOf) -> None:
+    """Of two members one was killed by the harness, the other one by somebody else."""
+    with group_of(tmp_path, STAYS, members=2) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        assert group.exits() == []
+        ours, theirs = group.members
+        group.kill(ours)
+        os.kill(int(told(tmp_path, theirs.name)[0]["pid"]), signal.SIGKILL)
+        ended(group)
+        (failure,) = group.exits()
+        assert (failure.member, failure.what) == (theirs.name, "exited")
+        assert group.stop() == [failure]
+
+
 def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path, group_of: GroupOf) -> None:
     """SIGTERM ignored: killed after the time the spec gives, and the last line says why."""
     source = STAYS.replace("lambda *_: sys.exit(0)", "signal.SIG_IGN")

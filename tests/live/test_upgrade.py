@@ -3,6 +3,8 @@ cluster."""
 
 from __future__ import annotations
 
+import os
+import signal
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +81,31 @@ def test_each_consumer_and_the_cluster_have_a_verdict_of_their_own(tmp_path: Pat
     assert {told["never", subject][0] for subject in ("", SOUND, FAULTY)} == {NOT_KNOWN}
     assert record.outcome == NO_GO
     assert verify(request.out / UPGRADE, say=print) == PASS
+
+
+@pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
+@pytest.mark.spark
+def test_a_member_that_ends_by_itself_is_a_no_go(tmp_path: Path) -> None:
+    """Nobody starts it again, and the others do its work: no record is late, and the stage is no go all the same."""
+
+    def stages(_: BootedCluster, __: int) -> Iterator[Stage]:
+        yield Stage("before", "nothing is done", OLD)
+        os.kill(pid_of(request.out / "trials" / SOUND, "m1"), signal.SIGKILL)
+        yield Stage("without m1", "nothing is done", OLD)
+        yield Stage("later", "nothing is done", OLD)
+
+    request = make_upgrade_request(OLD, NEW, [Chain(find_consumer(SOUND))], seed=1, out=tmp_path / "upgrade")
+    plan = StagePlan(["before", "without m1", "later"], stages)
+    rehearsal = Rehearsal(request, plan.names)
+    with Console() as console:
+        rehearse(rehearsal, plan, console)
+    told = [one for one in make_record(rehearsal).rows if one.subject == SOUND]
+    assert [(one.outcome, one.accused) for one in told] == [(GO, ""), (NO_GO, "consumer"), (GO, "")]
+    assert told[1].reason.startswith("exited: m1 exited by itself")
+
+
+def pid_of(trial: Path, member: str) -> int:
+    """Returns the process of a member's first incarnation."""
+    first, *_ = (trial / "history" / f"consumer-{member}-0.jsonl").read_bytes().splitlines()
+    return int(orjson.loads(first)["pid"])

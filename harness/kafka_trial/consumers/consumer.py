@@ -155,6 +155,10 @@ class Group(Protocol):
         """Has it stop as the spec says, kills it when it does not, and returns the seconds it took."""
         ...
 
+    def exits(self) -> list[MemberFailure]:
+        """Returns who has exited by itself so far, of all incarnations."""
+        ...
+
     def stop(self) -> list[MemberFailure]:
         """Has all members stop as the spec says; returns who had to be killed, and who had exited before."""
         ...

@@ -126,7 +126,7 @@ class ProcessGroup:
         what = "members to be ready"
         with suppress(WaitTimeout):
             wait_until(self._all_ready_or_gone, within_s=within_s, what=what, every_s=0.1, alive=alive)
-        gone = self._exits()
+        gone = self.exits()
         if gone or self._all_ready():
             return gone
         unready = [member for member in self._current.values() if not self._ready(member)]
@@ -192,13 +192,27 @@ class ProcessGroup:
         self._end(current, by=began + current.spec.stop.within_s)
         return time.monotonic() - began
 
+    def exits(self) -> list[MemberFailure]:
+        """Returns who has exited by itself so far, of all incarnations, quoted once all that it wrote has been read.
+
+        Raises:
+            UnjudgeableError: what became of a member is not known: the container engine is gone.
+        """
+        gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
+        if lost := next((member.lost for member in gone if member.lost), None):
+            raise UnjudgeableError(lost)
+        unasked = [member for member in gone if not member.asked_to_stop]
+        for member in unasked:
+            self._wait_ended(member)
+        return [exited(member) for member in unasked]
+
     def stop(self) -> list[MemberFailure]:
         """Has all members stop as the spec says; returns who had to be killed, and who had exited before.
 
         Raises:
             UnjudgeableError: what became of a member is not known: the container engine is gone.
         """
-        failures = self._exits()
+        failures = self.exits()
         running = [member for member in self._current.values() if member.alive]
         began = time.monotonic()
         for member in running:
@@ -278,16 +292,6 @@ class ProcessGroup:
         known = f"its coordinator was not seen to have {len(self._current)} members in a stable group for {KNOWN_S:g} s"
         silent = self.spec.evidence.events == "none"
         return known if silent else f"it did not say that it has an assignment, and {known}"
-
-    def _exits(self) -> list[MemberFailure]:
-        """Returns who exited without being asked to, quoted once all that it wrote has been read."""
-        gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
-        if lost := next((member.lost for member in gone if member.lost), None):
-            raise UnjudgeableError(lost)
-        unasked = [member for member in gone if not member.asked_to_stop]
-        for member in unasked:
-            self._wait_ended(member)
-        return [exited(member) for member in unasked]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
         member.ask_to_stop(member.spec.stop.number, within_s=member.spec.stop.within_s)

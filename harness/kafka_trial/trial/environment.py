@@ -19,7 +19,7 @@ from kafka_trial.cluster.broker_ends import ended_by_themselves
 from kafka_trial.cluster.cluster import BrokerHandle, Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.cluster.proxy_log import ProxyLog
-from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group
+from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group, MemberFailure
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
@@ -84,6 +84,7 @@ class TrialEnvironment:
     staged: bool = False  # it has several stages: each snapshot reads the whole topic
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     _producer: ProducerHandle | None = field(default=None)
+    _failures_noted: list[MemberFailure] = field(default_factory=list)
 
     @property
     def producer(self) -> ProducerHandle:
@@ -387,10 +388,19 @@ class TrialEnvironment:
                 why = f": {witness.message}" if witness.message else ""
                 self.record("environment", message=f"the witness {witness.name} is {state} at the snapshot{why}")
 
+    def note_exits(self) -> None:
+        """Writes down who has exited by itself since this was last asked."""
+        self._note_failures(self.group.exits())
+
     def stop_members(self) -> None:
         """Stops the members as their spec says."""
-        for failure in self.group.stop():
-            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+        self._note_failures(self.group.stop())
+
+    def _note_failures(self, failures: Sequence[MemberFailure]) -> None:
+        for failure in failures:
+            if failure not in self._failures_noted:
+                self._failures_noted.append(failure)
+                self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
 
     def stop_witnesses(self) -> None:
         """Stops the witnesses."""

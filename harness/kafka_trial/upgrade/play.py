@@ -267,6 +267,7 @@ class UpgradePlay:
         environment.producer.settle(within_s=LOAD_STOPS_WITHIN_S)
         drain(environment)
         snapshot(environment)
+        environment.note_exits()  # nobody starts them again: the group goes through the next stages without them
 
     def _end(self, name: str, environment: TrialEnvironment) -> None:
         environment.stop_load()
