@@ -17,6 +17,7 @@ from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.contradicted_lines import is_refuted
 from kafka_trial.model.false_assignments import uncorroborated
 from kafka_trial.model.handlers import effects_of_deleted, first_handlings
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     Array,
@@ -34,7 +35,7 @@ from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.rows import Kind, Outcome
 from kafka_trial.model.table import FILE, Table, is_among, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS, Window
+from kafka_trial.model.trial_context import Window
 
 WORK = ("delivered", "processed", "committed", "moved", "never_begun", "unowned")
 DELIVERED, PROCESSED, COMMITTED, MOVED, NEVER_BEGUN, UNOWNED = range(len(WORK))
@@ -214,7 +215,7 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
 def _owned_by_lines(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
     held = ownership_epochs(batch)
     before = picked(batch.incarnations["started_ns"], held["incarnation"], NEVER) <= begun_ns
-    there = (held["open_ns"] <= window.injected_ns) & (held["close_ns"] >= begun_ns - TOLERANCE_NS)
+    there = (held["open_ns"] <= window.injected_ns) & (at_latest(held["close_ns"]) >= begun_ns)
     owned: Bools = counts(held["slice"][wanted[held["member"]] & before & there], batch.size) > 0
     return owned
 
@@ -228,6 +229,6 @@ def _owned_by_log(batch: Batch, window: Window, begun_ns: int, wanted: Array) ->
         np.minimum(assignment_records["until_log_offset"], NEVER - 1),
     )
     ended_ns = picked(assignment_records["time_ns"], following, NEVER)
-    there = (assignment_records["time_ns"] <= window.injected_ns) & (ended_ns >= begun_ns - TOLERANCE_NS)
+    there = (assignment_records["time_ns"] <= window.injected_ns) & (at_latest(ended_ns) >= begun_ns)
     owned: Bools = counts(assignment_records["slice"][wanted[assignment_records["member"]] & there], batch.size) > 0
     return owned

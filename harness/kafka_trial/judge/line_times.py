@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.clocks import CLOCKS_NS
+from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import NONE, Array, Bools, Ints
-from kafka_trial.model.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class OwnTimes:
         clocks = TrialContext(clocks=tuple(sorted(self._builder.clock_samples.clocks)))
         own_ns = monotonic(clocks, wall_ns, np.full(len(wall_ns), NONE))
         possible: Bools = (wall_ns != NONE) & (own_ns != NONE)
-        possible &= (own_ns <= time_ns + CLOCKS_NS) & (own_ns >= since_ns - TOLERANCE_NS)
+        possible &= (own_ns <= time_ns + CLOCKS_NS) & (own_ns >= at_earliest(since_ns))
         latest = np.maximum.accumulate(np.maximum(np.where(possible, own_ns, NONE), self._latest_ns))
-        possible &= own_ns >= latest - TOLERANCE_NS
+        possible &= own_ns >= at_earliest(latest)
         self._latest_ns = int(latest[-1])
         return np.where(possible, np.minimum(latest, time_ns), NONE)

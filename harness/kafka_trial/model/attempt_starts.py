@@ -14,12 +14,12 @@ import numpy as np
 from kafka_trial.model.aborts import aborts_by_file
 from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import NONE, Bools, Ints, at_or_before, picked
 from kafka_trial.model.ownership_epochs import member_lines
 from kafka_trial.model.partition import UncertainAborts
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import last_until, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -56,7 +56,7 @@ def began_at(batch: Batch, rows: Table) -> Ints:
     says: positions are accepted in a transaction (`sendOffsetsToTransaction`) before it is aborted.
     """
     said = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
-    by_then = said["time_ns"] + TOLERANCE_NS
+    by_then = at_latest(said["time_ns"])
     in_effect = last_until(commits_in_effect(batch), said, "slice", "committed_offset", by="effect_ns", until=by_then)
     said = said.take(in_effect >= 0)
     last = at_or_before(said["file"], said["seq"], rows["file"], rows["aborted_seq"])

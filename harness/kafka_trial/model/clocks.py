@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.families import LINES
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, Ints, at_or_after
 from kafka_trial.model.rows import LINE_KINDS, Kind
 from kafka_trial.model.trial_context import TOLERANCE_NS
@@ -31,7 +32,7 @@ def earliest(trial_context: TrialContext, read_ns: Ints) -> Ints:
         return read_ns
     begins, ends = np.array(trial_context.harness_stalls, np.int64).T
     place = np.searchsorted(begins, read_ns, side="right") - 1
-    inside = (place >= 0) & (read_ns <= ends[place] + TOLERANCE_NS) & (read_ns != NEVER) & (read_ns != NONE)
+    inside = (place >= 0) & (read_ns <= at_latest(ends[place])) & (read_ns != NEVER) & (read_ns != NONE)
     return np.where(inside, begins[place], read_ns)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.instants import at_earliest_in_logs, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NONE,
     Array,
@@ -23,7 +24,6 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.partition import StaleCommits
 from kafka_trial.model.rows import Kind, Protocol
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def _stored(batch: Batch) -> Table:
     both = joined(*(np.concatenate([log[name], asked[name]]) for name in ("slice", "committed_offset")))
     stored, wanted = both[: len(log)], both[len(log) :]
     order = ordered(stored, log["commit_wall_ns"])
-    began = asked["answered_wall_ns"] - asked["duration_ns"] - LOG_TOLERANCE_NS
-    ended = asked["answered_wall_ns"] + LOG_TOLERANCE_NS + 1
+    began = at_earliest_in_logs(asked["answered_wall_ns"] - asked["duration_ns"])
+    ended = at_latest_in_logs(asked["answered_wall_ns"]) + 1
     first, end = between(stored[order], log["commit_wall_ns"][order], wanted, began, ended)
     row = _first_place(log["log_offset"], order, first, end)
     asked = asked.having(

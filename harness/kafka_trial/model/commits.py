@@ -17,6 +17,7 @@ from kafka_trial.model.commits_log import (
     requests_of,
 )
 from kafka_trial.model.handlers import first_handled_of_records
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -188,7 +189,7 @@ def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
     killed = batch.incarnations.take(batch.incarnations["killed"])
     worked_ns = np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1 - _unflushed_ns(batch))
     heard = np.maximum(killed["started_ns"], worked_ns)
-    ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + TOLERANCE_NS)
+    ended = np.where(killed["exited_ns"] == NONE, NEVER, at_latest(killed["exited_ns"]))
     lived = heard < ended
     one = np.zeros(len(killed), np.int64)
     return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0

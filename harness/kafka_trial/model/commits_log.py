@@ -14,6 +14,7 @@ import numpy as np
 
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_at, incarnation_of, known_clients, members_of
+from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -36,7 +37,7 @@ from kafka_trial.model.ownership_log import has_members, ownership_at
 from kafka_trial.model.request_logs import commit_requests
 from kafka_trial.model.rows import IN_TRANSACTION, Kind
 from kafka_trial.model.table import Table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.model.trial_context import TOLERANCE_NS
 
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 STRANGER = -4  # it asked off the lanes, and nothing tells whether it is a member or an operator
@@ -117,8 +118,8 @@ def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     mine, wanted = _targets(asked, commits)
     order = ordered(mine, asked["answered_wall_ns"])
     asked, mine = asked.take(order), mine[order]
-    found = at_or_after(mine, asked["answered_wall_ns"], wanted, commits["commit_wall_ns"] - LOG_TOLERANCE_NS)
-    begun = picked(asked["answered_wall_ns"], found, 0) - picked(asked["duration_ns"], found, 0) - LOG_TOLERANCE_NS
+    found = at_or_after(mine, asked["answered_wall_ns"], wanted, at_earliest_in_logs(commits["commit_wall_ns"]))
+    begun = at_earliest_in_logs(picked(asked["answered_wall_ns"], found, 0) - picked(asked["duration_ns"], found, 0))
     member = picked(asked["member"], found, UNKNOWN)
     fits = (found >= 0) & (begun <= commits["commit_wall_ns"]) & (member == commits["committer"])
     return np.where(fits, found, -1), asked
@@ -165,14 +166,13 @@ def _requested(log: Table, asked: Table, commits: Table, late_max_ns: int) -> tu
     in_time_ns = commits["effect_ns"]
     last = at_or_before(mine, asked["asked_ns"], wanted, in_time_ns)
     ended_ns = picked(asked["ended_ns"], last, NONE)
-    before = (last >= 0) & (np.minimum(ended_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS >= commits["effect_ns"])
+    before = (last >= 0) & (at_latest(ended_ns) >= commits["effect_ns"])
     late_ns = picked(asked["asked_ns"], at_or_after(mine, asked["asked_ns"], wanted, in_time_ns + 1), NEVER)
     late_ns = np.where(late_ns <= commits["effect_ns"] + late_max_ns, late_ns, NEVER)
     order = ordered(stored, log["effect_ns"])
     stored, stored_ns = stored[order], log["effect_ns"][order]
     again_ns = picked(stored_ns, at_or_after(stored, stored_ns, wanted, commits["effect_ns"] + 1), NEVER)
-    read_ns = np.minimum(late_ns, NEVER - 2 * TOLERANCE_NS - 1) + TOLERANCE_NS  # at the latest
-    return before, np.where(again_ns - TOLERANCE_NS > read_ns, late_ns, NEVER)
+    return before, np.where(at_earliest(again_ns) > at_latest(late_ns), late_ns, NEVER)
 
 
 def _positions(*tables: Table) -> list[Ints]:
@@ -223,8 +223,8 @@ def _committers(batch: Batch, commits: Table, who: str) -> Ints:
     asked = _requests(batch)
     size = len(commits)
     mine, wanted = _targets(asked, commits)
-    first = asked["answered_wall_ns"] - asked["duration_ns"] - LOG_TOLERANCE_NS
-    end = asked["answered_wall_ns"] + LOG_TOLERANCE_NS + 1
+    first = at_earliest_in_logs(asked["answered_wall_ns"] - asked["duration_ns"])
+    end = at_latest_in_logs(asked["answered_wall_ns"]) + 1
     committer, matches = np.full(size, UNKNOWN, np.int64), np.zeros(size, np.int64)
     for member in np.unique(asked[who]):  # some dozens at most: one for each lane
         own = asked[who] == member

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.model.batch import Batch, index
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -25,7 +26,6 @@ from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.request_logs import never_fetched
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.truncations import truncated_away
 
 WITNESSES = ("workload", "observer", "request log")
@@ -66,7 +66,7 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
         lines["slice"] * size + lines["source"],
         lines["seq"],
     )
-    before: Bools = picked(early["sent_ns"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
+    before: Bools = picked(early["sent_ns"], found, NONE) > at_latest(lines["time_ns"])
     before &= ~truncated_away(
         batch, lines["slice"], lines["offset"], lines["time_ns"]
     )  # it may be of the record before it

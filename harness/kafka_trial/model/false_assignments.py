@@ -14,6 +14,7 @@ import numpy as np
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.client_attribution import callbacks
 from kafka_trial.model.clients import file_of, incarnation_of, known_clients
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NONE,
     Array,
@@ -31,7 +32,7 @@ from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.request_logs import COMMITS, FENCING, complete_until_ns, overlapping
 from kafka_trial.model.rows import Kind, Protocol
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import TOLERANCE_NS, GroupAnswer
+from kafka_trial.model.trial_context import GroupAnswer
 
 
 @index
@@ -215,7 +216,7 @@ def _by_records(batch: Batch, lines: Table) -> Table:
 def _counted(batch: Batch, file: Ints, at_ns: Ints, wanted: Ints, lines: Table) -> Table:
     """Returns `by_then` and `before` of each line."""
     written_ns = batch.written_ns(lines["source"], lines["time_ns"])
-    by_then = at_or_before(file, at_ns, wanted, lines["time_ns"] + TOLERANCE_NS)
+    by_then = at_or_before(file, at_ns, wanted, at_latest(lines["time_ns"]))
     before = at_or_before(file, at_ns, wanted, written_ns)
     return table(by_then=_upto(file, by_then), before=_upto(file, before))
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import known_clients, members_at, members_of
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -44,7 +45,6 @@ from kafka_trial.model.request_logs import (
 )
 from kafka_trial.model.response_delivery import received_ns
 from kafka_trial.model.table import Table, first_since, is_among, last_until, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.wall_clock import monotonic
 
 
@@ -161,8 +161,7 @@ def surely_read_ns(batch: Batch, told_ns: Ints, *, stalls: bool = False) -> Ints
     about = batch.trial_context
     waits = [(one.time_ns - one.over_ns, one.time_ns, one.member_ns) for one in about.cpu_waits]
     waits += [(at_ns - delay_ns, at_ns, delay_ns) for at_ns, delay_ns in about.delays if stalls]
-    later_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - STALL_LOOKED_AT_NS)
-    read_ns = np.where(told_ns == NEVER, NEVER, later_ns + TOLERANCE_NS)
+    later_ns, read_ns = np.minimum(told_ns, NEVER - STALL_LOOKED_AT_NS), at_latest(told_ns)
     for begin_ns, end_ns, waited_ns in waits:
         near = (end_ns > later_ns) & (begin_ns < later_ns + STALL_LOOKED_AT_NS) & (read_ns < NEVER - waited_ns)
         read_ns = np.where(near, read_ns + waited_ns, read_ns)

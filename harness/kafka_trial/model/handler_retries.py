@@ -13,6 +13,7 @@ import numpy as np
 from kafka_trial.model.attempt_starts import committed_before
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.handlers import unbegun_ends
+from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import (
     NONE,
     Bools,
@@ -28,7 +29,6 @@ from kafka_trial.model.listener_batches import is_of_replay
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 
 
 @index
@@ -90,7 +90,7 @@ def _effect_behind(batch: Batch, begun: Table) -> Bools:
     heard = heard.take(heard["ownership_epoch"] >= 0).having(number=np.full(int((row >= 0).sum()), -1))
     asked = table(
         ownership_epoch=begun["ownership_epoch"],
-        time_ns=batch.earliest(begun["time_ns"]) - TOLERANCE_NS,
+        time_ns=at_earliest(batch.earliest(begun["time_ns"])),
         offset=np.full(len(begun), NONE),
         number=np.arange(len(begun)),
     )

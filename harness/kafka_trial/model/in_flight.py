@@ -15,6 +15,7 @@ from kafka_trial.model import indeterminate_commits
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handler_retries import handler_starts
 from kafka_trial.model.handlers import finished_handlers
+from kafka_trial.model.instants import at_earliest_in_logs, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -35,7 +36,7 @@ from kafka_trial.model.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.start_positions import answers_with_starts
 from kafka_trial.model.table import FILE, Table, is_among, last_until
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.model.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -71,7 +72,7 @@ def _last_position_before_crash(batch: Batch, unknown: Bools) -> tuple[Bools, In
     order = ordered(log["slice"], log["incarnation"])
     group = joined(log["slice"], log["incarnation"])[order]
     got = last_until(
-        ownership_epochs(batch), log, "slice", "incarnation", by="open_ns", until=log["effect_ns"] + TOLERANCE_NS
+        ownership_epochs(batch), log, "slice", "incarnation", by="open_ns", until=at_latest(log["effect_ns"])
     )
     heads = first_of(group, got[order], log["committed_offset"][order])
     run = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(log))))  # of commits of the same position
@@ -173,7 +174,7 @@ def _began_above(batch: Batch, lost: Table, commits: Ints) -> Bools:
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
         lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
-        picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
+        at_earliest_in_logs(picked(log["effect_ns"], commits, NONE)),
     )
     above: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
     return above

@@ -17,6 +17,7 @@ import numpy as np
 from kafka_trial.model import response_delivery
 from kafka_trial.model.clients import incarnation_at, members_of
 from kafka_trial.model.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect, requests_of
+from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -34,7 +35,6 @@ from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.request_logs import commit_requests
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import FILE, Table, last_until, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.zombies import REQUEST_TIMEOUT_S, SECOND_NS
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def unknown_to_member(batch: Batch) -> Bools:
     )
     failed = _failures(batch)
     sent_ns = picked(answers["sent_ns"], request, NEVER)
-    in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
+    in_time = sent_ns <= at_earliest(batch.earliest(failed["time_ns"]))
     asked_again = picked(_refused_elsewhere(batch, asked).astype(np.int64), request, 0) == 1
     surely = (picked(sure, request, 0) == 1) & in_time & ~asked_again
     never_received = picked(maybe, request, 1) == 0
@@ -68,7 +68,7 @@ def known_later(batch: Batch) -> Bools:
     log = commits_in_effect(batch)
     request, asked = requests_of(batch, log)
     sent_ns = response_delivery.answers_of(batch, asked)["sent_ns"]
-    since_ns = log["effect_ns"] - TOLERANCE_NS
+    since_ns = at_earliest(log["effect_ns"])
     told = _received_since(batch, since_ns, _accepted_by_lines(batch))
     return told | _received_since(
         batch, np.where(request >= 0, picked(sent_ns, request, NONE), since_ns), _accepted_by_log(batch)
@@ -110,7 +110,7 @@ def accepted_by_own_line(batch: Batch) -> Bools:
     log, heard = commits_in_effect(batch), np.zeros(len(commits_in_effect(batch)), np.bool_)
     own = log.having(source=picked(batch.incarnations["source"], log["incarnation"], -1))
     accepted = _accepted_by_lines(batch)
-    until_ns = accepted["time_ns"] + TOLERANCE_NS
+    until_ns = at_latest(accepted["time_ns"])
     rows = last_until(own, accepted, *FILE, "committed_offset", by="effect_ns", until=until_ns)
     heard[rows[rows >= 0]] = True
     return heard
@@ -205,6 +205,6 @@ def _last_begun(attempts: Table, commits: Table, *names: str) -> Ints:
         code[: len(attempts)][order],
         attempts["begun_ns"][order],
         code[len(attempts) :],
-        commits["effect_ns"] + TOLERANCE_NS,
+        at_latest(commits["effect_ns"]),
     )
     return picked(order, found, -1)

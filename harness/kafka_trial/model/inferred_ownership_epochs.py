@@ -17,6 +17,7 @@ import numpy as np
 
 from kafka_trial.model.clients import file_of, members_of
 from kafka_trial.model.false_assignments import uncorroborated
+from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -35,7 +36,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.request_logs import position_answers, timed_fetches
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import FILE, Table, is_among, stacked, table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
+from kafka_trial.model.trial_context import GroupAnswer
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -71,12 +72,12 @@ def witnessed(batch: Batch) -> Table:
     held_on = (before >= 0) & ~_held_by_others_since(found, before)
     return found.having(
         ends_ns=np.minimum(found["ends_ns"], following),
-        place_ns=np.where(before >= 0, again, found["open_ns"] - TOLERANCE_NS),
+        place_ns=np.where(before >= 0, again, at_earliest(found["open_ns"])),
         held_on=held_on,
         begun_ns=begun_ns,
         begun_at=picked(fetched["fetch_position"], first, NONE),
         records_at=picked(records["fetch_position"], with_records, NONE),
-        asked_ns=np.maximum(picked(records["asked_ns"] - LOG_TOLERANCE_NS, with_records, NEVER), found["open_ns"]),
+        asked_ns=np.maximum(picked(at_earliest_in_logs(records["asked_ns"]), with_records, NEVER), found["open_ns"]),
     )
 
 
@@ -150,7 +151,7 @@ def _asked_anew(batch: Batch, pairs: Table) -> Bools:
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
         pairs["slice"] * size + pairs["member"] + 1,
-        pairs["open_ns"] - LOG_TOLERANCE_NS,
+        at_earliest_in_logs(pairs["open_ns"]),
     )
     anew: Bools = picked(answers["at_ns"], row, NEVER) < pairs["until_ns"]
     return anew
@@ -192,7 +193,7 @@ def _taken_by_hand(batch: Batch, fetched: Table) -> Table:
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
         fetched["slice"] * size + fetched["member"] + 1,
-        fetched["at_ns"] + LOG_TOLERANCE_NS,
+        at_latest_in_logs(fetched["at_ns"]),
     )
     before = previous_in(file)
     since = picked(fetched["at_ns"], before, NONE)

@@ -9,6 +9,7 @@ import numpy as np
 from kafka_trial.model.batch import index
 from kafka_trial.model.clients import incarnation_of, members_of
 from kafka_trial.model.commits_log import NOT_TOLD, OPERATOR, UNKNOWN, commits_in_effect
+from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest
 from kafka_trial.model.kernels import (
     NONE,
     Array,
@@ -28,7 +29,6 @@ from kafka_trial.model.partition import LostCommits
 from kafka_trial.model.request_logs import commit_requests
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _reached(log: Table, acked: Table, since_ns: Ints) -> Bools:
     group, wanted = _same(log, acked, "slice", "member")
     order = ordered(group, log["effect_ns"])
     group, log = group[order], log.take(order)
-    first_ns = np.maximum(since_ns, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS
+    first_ns = at_earliest_in_logs(since_ns)
     highest = greatest_in(
         log["committed_offset"], *between(group, log["effect_ns"], wanted, first_ns, acked["until_ns"] + 1)
     )
@@ -147,7 +147,7 @@ def _acknowledged(batch: Batch) -> Table:
     answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     told = member_lines(batch).take(member_lines(batch)["kind"] == Kind.COMMIT_OK)
     teller = picked(batch.incarnations["member"], incarnation_of(batch, told["source"]), NOBODY)
-    since_ns = answered_ns - asked["duration_ns"] - TOLERANCE_NS
+    since_ns = at_earliest(answered_ns - asked["duration_ns"])
     both = stacked(
         _asked(asked, since_ns, answered_ns, np.full(len(asked), NOBODY), own=False),
         _asked(told, np.full(len(told), NONE), told["time_ns"], teller, own=True),
@@ -162,7 +162,7 @@ def _asked(rows: Table, since_ns: Ints, answered_ns: Ints, member: Ints, *, own:
         slice=rows["slice"],
         committed_offset=rows["committed_offset"],
         since_ns=since_ns,
-        until_ns=answered_ns + TOLERANCE_NS,
+        until_ns=at_latest(answered_ns),
         own=np.full(len(rows), own),
         member=member,
         time_ns=rows["time_ns"],

@@ -17,6 +17,7 @@ from kafka_trial.model.client_attribution import client_of_lines, group_members
 from kafka_trial.model.clients import incarnation_of
 from kafka_trial.model.false_losses import corroborated
 from kafka_trial.model.inferred_ownership_epochs import witnessed
+from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -37,7 +38,6 @@ from kafka_trial.model.ownership_log import logged_assignments, owned_by
 from kafka_trial.model.records_in_hand import opens_behind
 from kafka_trial.model.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.model.table import Table, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 
 STILL_OPEN, BY_EXIT, BY_ANSWER = 0, 101, 102  # how an ownership epoch closed, beside the kinds of callback
 SAID, STANDS_IN, ANSWERED = (
@@ -143,7 +143,7 @@ def owned_by_other_member(batch: Batch, work: Table) -> Bools:
         .sorted_by("slice", "time_ns")
     )
     row = at_or_before(
-        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
+        assignment_records["slice"], assignment_records["time_ns"], work["slice"], at_earliest(work["time_ns"])
     )
     owner = picked(epoch_owners(batch), work["ownership_epoch"], -1)
     member = np.where(owner >= 0, owner, picked(ownership_epochs(batch)["member"], work["ownership_epoch"], -1))
@@ -198,7 +198,7 @@ def _answered(batch: Batch, own: Table, printed: Table) -> Table:
     worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
     claims = printed["kind"] == Kind.ASSIGNED
     found = found.having(before_ns=_worked_before_ns(own, mine, theirs, (said[claims], printed["seq"][claims])))
-    known = found["open_ns"] <= np.minimum(found["before_ns"], NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    known = found["open_ns"] <= at_latest(found["before_ns"])
     found = found.take(known & (found["before_ns"] != NONE) & (~tells | worked))
     rows = table(
         slice=found["slice"],
@@ -240,7 +240,7 @@ def _late_words(own: Table, answered: Table) -> Bools:
     opens = opens[ordered(mine[opens], own["seq"][opens])]
     first = opens[first_of(mine[opens])]
     order = ordered(theirs, answered["time_ns"])
-    until_ns = own["time_ns"][first] + TOLERANCE_NS
+    until_ns = at_latest(own["time_ns"][first])
     last = at_or_before(theirs[order], answered["time_ns"][order], mine[first], until_ns)
     row = picked(order, last, -1)
     given = (row >= 0) & (picked(answered["taken"].astype(np.int64), row, 1) == 0)

@@ -11,6 +11,7 @@ from kafka_trial.model.clients import incarnation_of
 from kafka_trial.model.false_assignments import false_assigned
 from kafka_trial.model.fencing import fetched_since_reassigned
 from kafka_trial.model.handler_retries import handler_starts
+from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -29,7 +30,6 @@ from kafka_trial.model.rightless_effects import effects_without_right
 from kafka_trial.model.rightless_work import work_without_right
 from kafka_trial.model.rows import CALLBACKS, Protocol
 from kafka_trial.model.table import Table, is_among, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, undecided_because
 from kafka_trial.model.work_after_failed_commit import rejected_commit_evidence
 from kafka_trial.model.zombie_excuses import fetched_though_told, undecided_moments
@@ -131,7 +131,7 @@ def _beside_owners(batch: Batch) -> Table:
     work = work.take(picked(windows["loss"], work["ownership_epoch"], -1) >= 0)
     fetched, again_ns = (picked(windows[name], work["ownership_epoch"], NEVER) for name in ("fetched", "again_ns"))
     vague = batch.vague(work["source"]) & (work["offset"] >= fetched)  # handled after it had been fetched
-    at_ns = np.where(vague, np.maximum(work["time_ns"], again_ns + TOLERANCE_NS), work["time_ns"])
+    at_ns = np.where(vague, np.maximum(work["time_ns"], at_latest(again_ns)), work["time_ns"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
     placed = work.having(time_ns=at_ns, member=member)
     loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
@@ -183,7 +183,7 @@ def _of_others(batch: Batch, work: Table) -> Bools:
     member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
     written_ns = batch.written_ns(work["source"], work["time_ns"])
     others = np.ones(len(work), np.bool_)
-    for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):
+    for at_ns in (written_ns, work["time_ns"], at_latest(work["time_ns"])):
         row = at_or_before(assignment_records["slice"], assignment_records["time_ns"], work["slice"], at_ns)
         others &= (row >= 0) & ~owned_by(
             batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE)

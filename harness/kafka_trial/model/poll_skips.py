@@ -9,6 +9,7 @@ import numpy as np
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.handlers import first_handled_of_records
+from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -28,7 +29,6 @@ from kafka_trial.model.ownership_epochs import BY_EXIT, deliveries, member_lines
 from kafka_trial.model.partition import PollSkips
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
     record = joined(*(np.concatenate([effects[name], skipped[name]]) for name in ("slice", "offset")))
     order = ordered(record[: len(effects)], effects["time_ns"])
     times, opened_ns = effects["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
-    first = at_or_after(record[: len(effects)][order], times, record[len(effects) :], opened_ns - TOLERANCE_NS)
-    closed_ns = np.minimum(picked(held["close_ns"], ownership_epoch, NONE), NEVER - TOLERANCE_NS)
-    return (first >= 0) & (picked(times, first, NEVER) <= closed_ns + TOLERANCE_NS)
+    first = at_or_after(record[: len(effects)][order], times, record[len(effects) :], at_earliest(opened_ns))
+    closed_ns = picked(held["close_ns"], ownership_epoch, NONE)
+    return (first >= 0) & (picked(times, first, NEVER) <= at_latest(closed_ns))
 
 
 def _done_before(batch: Batch, skipped: Table) -> Bools:
@@ -104,7 +104,7 @@ def _done_before(batch: Batch, skipped: Table) -> Bools:
     """
     if batch.trial_context.settings.in_offsets_log:
         return np.zeros(len(skipped), np.bool_)
-    done: Bools = batch.earliest(skipped["handled_ns"]) <= skipped["jumped_ns"] + TOLERANCE_NS
+    done: Bools = batch.earliest(skipped["handled_ns"]) <= at_latest(skipped["jumped_ns"])
     return done
 
 
@@ -127,5 +127,5 @@ def _in_last_act(batch: Batch, skipped: Table) -> Bools:
     killed = picked(batch.incarnations["killed"], incarnation, 0) == 1
     by_exit = picked(held["closed_by"], skipped["ownership_epoch"], 0) == BY_EXIT
     closed_ns = picked(held["close_ns"], skipped["ownership_epoch"], NEVER)
-    last: Bools = killed & by_exit & (skipped["jumped_ns"] >= closed_ns - TOLERANCE_NS)
+    last: Bools = killed & by_exit & (skipped["jumped_ns"] >= at_earliest(closed_ns))
     return last

@@ -9,6 +9,7 @@ from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_at, incarnation_of, members_of
 from kafka_trial.model.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.model.handlers import first_done, first_handled_of_records
+from kafka_trial.model.instants import at_earliest, at_latest, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -32,7 +33,7 @@ from kafka_trial.model.ownership_log import owners_in_turn
 from kafka_trial.model.partition import CommittedLate, RogueReaders
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
+from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 SECOND_NS = 1_000_000_000
@@ -47,7 +48,7 @@ def committed_late(batch: Batch) -> CommittedLate:
     covering = commits_log.first_covering(batch, records["slice"], records["offset"])
     covered_ns = picked(commits["effect_ns"], covering, NEVER)
     due_ns = np.where(ready_ns == NEVER, NEVER, ready_ns + window_ns)
-    late = (covered_ns - TOLERANCE_NS > due_ns) & (covered_ns <= snapshot_ns) & _held(batch, ready_ns, due_ns)
+    late = (at_earliest(covered_ns) > due_ns) & (covered_ns <= snapshot_ns) & _held(batch, ready_ns, due_ns)
     late &= ~under_fault(about, ready_ns, due_ns, window_ns)
     rows = np.flatnonzero(late)
     first = first_of(joined(records["slice"][rows], covering[rows]))
@@ -175,7 +176,7 @@ def _fetched_ahead(batch: Batch, asks: Table) -> Bools:
     """Returns which fetches an owner of the partition made and then lost it, or was stopped, by the snapshot, before
     anything had been handled there for W since it had become the owner."""
     held = owners_in_turn(batch)
-    row = at_or_before(held["slice"], held["since_ns"], asks["slice"], asks["at_ns"] + LOG_TOLERANCE_NS)
+    row = at_or_before(held["slice"], held["since_ns"], asks["slice"], at_latest_in_logs(asks["at_ns"]))
     incarnation = incarnation_at(batch, asks["member"], asks["at_ns"])
     exited_ns = picked(batch.incarnations["exited_ns"], incarnation, NONE)
     since_ns = picked(held["since_ns"], row, NEVER)
@@ -198,7 +199,7 @@ def _fetched_ahead(batch: Batch, asks: Table) -> Bools:
         first, end = between(mine[order], handled["time_ns"][order], wanted, since_ns, due_ns)
         worked |= end > first
     own = picked(held["member"], row, NOBODY) == asks["member"]
-    return own & ~worked & (lost_ns <= _snapshot_ns(batch.trial_context)) & (asks["at_ns"] <= lost_ns + TOLERANCE_NS)
+    return own & ~worked & (lost_ns <= _snapshot_ns(batch.trial_context)) & (asks["at_ns"] <= at_latest(lost_ns))
 
 
 def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:
@@ -211,7 +212,7 @@ def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:
     whose = np.zeros(len(log), np.int64) if by_nobody else log["committer"]
     wanted = np.zeros(len(reads), np.int64) if by_nobody else reads["member"]
     latest = _latest(np.concatenate([log["slice"], reads["slice"]]), np.concatenate([whose, wanted]), log["effect_ns"])
-    explained: Bools = latest[len(log) :] >= reads["first_ns"] - TOLERANCE_NS
+    explained: Bools = latest[len(log) :] >= at_earliest(reads["first_ns"])
     return explained
 
 

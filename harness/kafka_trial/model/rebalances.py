@@ -11,6 +11,7 @@ import numpy as np
 from kafka_trial.model.batch import Batch
 from kafka_trial.model.handlers import first_handled_of_records, records_begun
 from kafka_trial.model.inferred_ownership_epochs import fetches
+from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -25,7 +26,6 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.ownership_epochs import BY_EXIT, STILL_OPEN, ownership_epochs
 from kafka_trial.model.table import Table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 
 
 def ended_by_rebalances(batch: Batch, at_ns: int) -> tuple[Ints, Ints]:
@@ -56,7 +56,7 @@ def _fetched(batch: Batch, ended: Table, at_ns: int) -> Bools:
     brought = asked.take(asked["answered_bytes"] > 0)
     size = len(batch.trial_context.sources) + 1
     file, wanted = (rows["slice"] * size + rows["source"] for rows in (brought, ended))
-    first, end = between(file, brought["at_ns"], wanted, ended["open_ns"] - TOLERANCE_NS, ended["close_ns"] + 1)
+    first, end = between(file, brought["at_ns"], wanted, at_earliest(ended["open_ns"]), ended["close_ns"] + 1)
     lowest = picked(brought["fetch_position"], greatest_in(-brought["fetch_position"], first, end), NEVER)
     until_ns = picked(brought["at_ns"], np.where(end > first, end - 1, -1), NONE)
     return untold | (_unhandled_ns(batch, ended["slice"], lowest, until_ns, at_ns) >= ended["close_ns"])

@@ -20,6 +20,7 @@ import numpy as np
 from kafka_trial.history.consequences import Consequence
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_of, members_at, members_of
+from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -43,7 +44,7 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.rows import IN_TRANSACTION, Kind
 from kafka_trial.model.table import Table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, TrialContext
+from kafka_trial.model.trial_context import TrialContext
 
 FENCING: Final = (22, 25, 82, 110)  # errors that tell a member that it is out of its group: see `fencing.py`
 ILLEGAL_GENERATION: Final = 22
@@ -89,8 +90,8 @@ def brought(batch: Batch, lines: Table) -> Bools:
     incarnation = incarnation_of(batch, lines["source"])
     wanted = lines["slice"] * (len(batch.incarnations) + 1) + incarnation
     vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
-    read_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
-    said_ns = np.where(vague, NONE + 1, batch.earliest(lines["time_ns"]) - TOLERANCE_NS)
+    read_ns = np.where(vague, NEVER - 1, at_latest(lines["time_ns"]))
+    said_ns = np.where(vague, NONE + 1, at_earliest(batch.earliest(lines["time_ns"])))
     got = _brought(asks, wanted, lines["offset"], read_ns)
     return got | _in_hand(asks, wanted, lines["offset"], said_ns, read_ns)
 
@@ -161,7 +162,7 @@ def _fetched_by_anybody(batch: Batch, lines: Table) -> Bools:
     asks = timed_fetches(batch)
     asks = asks.take((asks["answered_bytes"] > 0) & (asks["error_code"] == 0)).sorted_by("slice", "begun_ns")
     lowest = -picked(-asks["fetch_position"], running_max(asks["slice"], -asks["fetch_position"]), NEVER)
-    read_ns = np.where(batch.vague(lines["source"]), NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
+    read_ns = np.where(batch.vague(lines["source"]), NEVER - 1, at_latest(lines["time_ns"]))
     row = at_or_before(asks["slice"], asks["begun_ns"], lines["slice"], read_ns)
     fetched: Bools = picked(lowest, row, NEVER) <= lines["offset"]
     return fetched
@@ -230,8 +231,8 @@ def commit_requests(batch: Batch) -> Table:
     order = ordered(stored, log["commit_wall_ns"])
     log, stored = log.take(order), stored[order]
     known = (asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE)
-    began_ns = np.where(known, asked["answered_wall_ns"] - asked["duration_ns"] - LOG_TOLERANCE_NS, 0)
-    until_ns = np.where(known, asked["answered_wall_ns"] + LOG_TOLERANCE_NS + 1, 1)
+    began_ns = np.where(known, at_earliest_in_logs(asked["answered_wall_ns"] - asked["duration_ns"]), 0)
+    until_ns = np.where(known, at_latest_in_logs(asked["answered_wall_ns"]) + 1, 1)
     first, end = between(stored, log["commit_wall_ns"], wanted, began_ns, until_ns)
     late = known & (end <= first)
     if not late.any():

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafka_trial.history.consequences import Consequence
+from kafka_trial.model.instants import at_earliest_in_logs, at_latest_in_logs
 from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
@@ -94,7 +95,8 @@ def _faults_of(trial_context: TrialContext, answers: Table) -> Table:
 def _spans(trial_context: TrialContext) -> Table:
     """Returns the stretches of time with faults in force, those that touch as one: by lane and broker, sorted."""
     rows = np.array([*_reached(trial_context)], np.int64).reshape(-1, 4)
-    group, begin_ns, end_ns, cut = rows[ordered(rows[:, 0], rows[:, 1])].T
+    group, begun_ns, healed_ns, cut = rows[ordered(rows[:, 0], rows[:, 1])].T
+    begin_ns, end_ns = at_earliest_in_logs(begun_ns), at_latest_in_logs(healed_ns)
     fresh, reach = starts_of(group), NONE
     for row in range(len(rows)):  # faults, not events: some dozens at most
         fresh[row] |= begin_ns[row] > reach
@@ -111,17 +113,12 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
         if not window.does(*LATE_OR_LOST):
             continue
         begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-        end_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
+        end_ns = NEVER if window.healed_ns is None else window.healed_ns
         for lane, member in trial_context.lanes.items():
             for log in logs:
                 if _reaches(window, trial_context.members[member], trial_context.sources[log]):
                     group = _group(trial_context, np.array([log]), np.array([lane]))
-                    yield (
-                        int(group[0]),
-                        begun_ns - LOG_TOLERANCE_NS,
-                        end_ns,
-                        int(window.does(Consequence.LOSES_ANSWERS)),
-                    )
+                    yield int(group[0]), begun_ns, end_ns, int(window.does(Consequence.LOSES_ANSWERS))
 
 
 def _reaches(window: Window, member: str, log: str) -> bool:

@@ -14,6 +14,7 @@ from kafka_trial.history.consequences import Consequence
 from kafka_trial.model.client_attribution import alone
 from kafka_trial.model.clients import file_of
 from kafka_trial.model.fencing import fetches_by_member, surely_read_ns, told_away_ns
+from kafka_trial.model.instants import at_earliest, at_earliest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -34,7 +35,7 @@ from kafka_trial.model.ownership_log import last_given, others_hold
 from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.sink_effects import effects_in_order
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.model.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -92,13 +93,13 @@ def effects_after_revoke(batch: Batch) -> tuple[Table, Table]:
     size = len(batch.trial_context.sources) + 1
     group, wanted = said["slice"] * size + said["source"], effects["slice"] * size + effects["file"]
     newest = at_or_before(group, said["time_ns"], wanted, effects["time_ns"])
-    last = at_or_before(group, said["time_ns"], wanted, effects["time_ns"] - TOLERANCE_NS)
+    last = at_or_before(group, said["time_ns"], wanted, at_earliest(effects["time_ns"]))
     revoked = (last >= 0) & (last == newest) & (picked(said["kind"], last, 0) == Kind.REVOKED)
     revoked &= (effects["file"] >= 0) & ~batch.vague(effects["file"]) & alone(batch, _speaker(said, last, effects))
     written_ns = batch.written_ns(effects["file"], picked(said["time_ns"], last, NEVER))
     given_ns, _ = last_given(batch, effects["slice"], effects["member"], effects["time_ns"])
     assigned = picked(last_true(group, said["kind"] == Kind.ASSIGNED), last, -1)
-    before = given_ns < np.maximum(picked(said["time_ns"], assigned, NONE), written_ns - LOG_TOLERANCE_NS)
+    before = given_ns < np.maximum(picked(said["time_ns"], assigned, NONE), at_earliest_in_logs(written_ns))
     revoked &= before  # else it has it again, whatever line is still to be read
     found = effects.having(callback=picked(said["seq"], last, -1)).take(revoked)
     held = _held_back(batch, found, picked(said["time_ns"], last, NONE)[revoked])
@@ -122,7 +123,7 @@ def _held_back(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
     for window in about.windows:  # faults, not events: some dozens at most
         meant = np.array([window.member in (None, name) for name in about.members], np.bool_)[effects["member"]]
         begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-        healed_ns = NEVER - TOLERANCE_NS if window.healed_ns is None else window.healed_ns
-        inside = (begun_ns <= effects["time_ns"]) & (healed_ns + TOLERANCE_NS >= since_ns)
+        until_ns = NEVER if window.healed_ns is None else window.healed_ns + TOLERANCE_NS
+        inside = (begun_ns <= effects["time_ns"]) & (until_ns >= since_ns)
         held |= meant & inside & (not window.does(Consequence.HARMLESS))
     return held

@@ -19,6 +19,7 @@ import numpy as np
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_at, known_clients, members_of
 from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -41,7 +42,6 @@ from kafka_trial.model.request_logs import position_answers, timed_fetches
 from kafka_trial.model.rightless_work import without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked
-from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 
 @index
@@ -75,7 +75,7 @@ def answers_with_starts(batch: Batch) -> Table:
 def _of_no_owner(batch: Batch, answers: Table) -> Bools:
     """Returns which answers went to a member that surely did not have the partition: it only looked."""
     of_no_owner = np.ones(len(answers), np.bool_)
-    for at_ns in (answers["at_ns"], answers["at_ns"] + LOG_TOLERANCE_NS):
+    for at_ns in (answers["at_ns"], at_latest_in_logs(answers["at_ns"])):
         of_no_owner &= others_hold(batch, answers["slice"], answers["member"], at_ns)
     return of_no_owner
 
@@ -162,9 +162,9 @@ def _answered(batch: Batch) -> Ints:
     wanted = held["slice"] * size + np.where(epoch_owners(batch) >= 0, epoch_owners(batch), held["member"]) + 1
     ended = picked(held["close_ns"], held["before"], NONE)
     gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
-    earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
+    earliest = at_earliest_in_logs(batch.earliest(held["open_ns"])) - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
     first_delivery = _first_deliveries(batch)
-    latest = np.where(first_delivery == NEVER, NEVER - 1, first_delivery + LOG_TOLERANCE_NS)
+    latest = np.where(first_delivery == NEVER, NEVER - 1, at_latest_in_logs(first_delivery))
     first, end = between(asker, answers["at_ns"], wanted, earliest, latest + 1)
     fetched_ns = picked(answers["fetched_ns"], np.where(first < end, first, -1), NEVER)
     unfetched = at_or_before(asker, answers["at_ns"], wanted, np.minimum(latest, fetched_ns))
@@ -196,14 +196,14 @@ def _durable(batch: Batch) -> Ints:
     NONE."""
     held, log = ownership_epochs(batch), commits_in_effect(batch)
     by_time = log.sorted_by("slice", "effect_ns")
-    sure_ns = batch.earliest(held["open_ns"]) - TOLERANCE_NS
+    sure_ns = at_earliest(batch.earliest(held["open_ns"]))
     surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)
     low, high = between(
         by_time["slice"],
         by_time["effect_ns"],
         held["slice"],
         sure_ns + 1,
-        held["open_ns"] + TOLERANCE_NS + 1,
+        at_latest(held["open_ns"]) + 1,
     )
     which, rows = in_ranges(low, high)
     lowest = per_group(which, by_time["committed_offset"][rows], len(held), how="min", start=NEVER)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -22,7 +23,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.model.trial_context import TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -137,7 +138,7 @@ def _fetches_of_owners(batch: Batch, at_ns: int) -> tuple[Table, Ints]:
     asks = asks.having(time_ns=batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]))
     by = _members_of(batch.trial_context, asks["lane"])
     here = asks["slice"]
-    mine = (by == owner[here]) & (by >= 0) & (asks["time_ns"] >= since_ns[here] - TOLERANCE_NS)
+    mine = (by == owner[here]) & (by >= 0) & (asks["time_ns"] >= at_earliest(since_ns[here]))
     return asks.take(mine & (asks["time_ns"] <= at_ns)).sorted_by("slice", "time_ns", "source", "seq"), owner
 
 

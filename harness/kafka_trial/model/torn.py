@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.batch import index
+from kafka_trial.model.instants import at_earliest_in_logs, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
     Array,
@@ -97,11 +98,11 @@ def _first_where(key: Ints, mask: Array) -> Ints:
 def _asked_for(ends: Table, asks: Table) -> Bools:
     """Returns whether a request of the same key asked for each end as it was: the last that had surely begun by then,
     or one that began around it."""
-    surely_ns = ends["append_wall_ns"] - LOG_TOLERANCE_NS
+    surely_ns = at_earliest_in_logs(ends["append_wall_ns"])
     last = at_or_before(asks["key"], asks["begun_ns"], ends["key"], surely_ns)
     fits = (last >= 0) & (picked(asks["asks_commit"], last, -1) == ends["committed"])
     first, end = between(
-        asks["key"], asks["begun_ns"], ends["key"], surely_ns + 1, ends["append_wall_ns"] + LOG_TOLERANCE_NS + 1
+        asks["key"], asks["begun_ns"], ends["key"], surely_ns + 1, at_latest_in_logs(ends["append_wall_ns"]) + 1
     )
     commits = np.concatenate([[0], np.cumsum(asks["asks_commit"])])
     to_commit = commits[end] - commits[first]
@@ -114,7 +115,7 @@ def _asked_again(ends: Table, asks: Table) -> Bools:
 
     Where a coordinator dies before it has answered, the one after it ends what it finds decided; its client asks again.
     """
-    after = at_or_after(asks["key"], asks["begun_ns"], ends["key"], ends["append_wall_ns"] + LOG_TOLERANCE_NS + 1)
+    after = at_or_after(asks["key"], asks["begun_ns"], ends["key"], at_latest_in_logs(ends["append_wall_ns"]) + 1)
     then_ns = picked(picked(asks["begun_ns"], next_in(asks["key"]), NEVER), after, NEVER)
     since_ns = picked(asks["begun_ns"], after, NEVER)
     by_wall = ends.sorted_by("key", "append_wall_ns")

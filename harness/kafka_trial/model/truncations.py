@@ -12,6 +12,7 @@ import numpy as np
 
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.commits_log import commits_in_effect, first_covering
+from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -51,7 +52,7 @@ def truncations(batch: Batch) -> Table:
     )
     asks = timed_fetches(batch)
     asks = asks.take((asks["answered_bytes"] > 0) & (asks["error_code"] == 0))
-    later = at_or_after(ends["slice"], ends["time_ns"], asks["slice"], asks["answered_ns"] + TOLERANCE_NS)
+    later = at_or_after(ends["slice"], ends["time_ns"], asks["slice"], at_latest(asks["answered_ns"]))
     gone = (later >= 0) & (picked(ends["position"], later, NEVER) <= asks["fetch_position"])
     by_fetches = _found(ends.take(later[gone]), asks["fetch_position"][gone] + 1, asks["answered_ns"][gone])
     return stacked(by_ends, by_fetches, _by_ids(batch)).sorted_by("slice", "until_ns")
@@ -102,7 +103,7 @@ def truncated_away(batch: Batch, slices: Ints, offsets: Ints, time_ns: Ints) -> 
     cut = truncations(batch)
     which, row = _pairs(cut, slices)
     inside = (offsets[which] >= cut["low"][row]) & (offsets[which] < cut["high"][row])
-    inside &= time_ns[which] <= cut["until_ns"][row] + TOLERANCE_NS
+    inside &= time_ns[which] <= at_latest(cut["until_ns"][row])
     return np.isin(np.arange(len(slices)), which[inside])
 
 
@@ -112,7 +113,7 @@ def truncated_below(batch: Batch, rows: Table, positions: Ints) -> Bools:
     an id alone tells, the records below it are as they were: nothing leads back to them."""
     cut = truncations(batch)
     which, row = _pairs(cut, rows["slice"])
-    below = (cut["low"][row] <= positions[which]) & (cut["from_ns"][row] - TOLERANCE_NS <= rows["time_ns"][which])
+    below = (cut["low"][row] <= positions[which]) & (at_earliest(cut["from_ns"][row]) <= rows["time_ns"][which])
     below &= cut["lowest"][row] <= rows["offset"][which]
     return np.isin(np.arange(len(rows)), which[below])
 
@@ -127,8 +128,8 @@ def overwritten(batch: Batch) -> Bools:
     which, row = which[anew], row[anew]
     covered = first_covering(batch, records["slice"][which], records["offset"][which])
     covered_ns = picked(commits_in_effect(batch)["effect_ns"], covered, NEVER)
-    anew = records["appended_ns"][which] >= cut["from_ns"][row] - TOLERANCE_NS
-    anew &= covered_ns <= cut["until_ns"][row] + TOLERANCE_NS
+    anew = records["appended_ns"][which] >= at_earliest(cut["from_ns"][row])
+    anew &= covered_ns <= at_latest(cut["until_ns"][row])
     return np.isin(np.arange(len(records)), which[anew])
 
 

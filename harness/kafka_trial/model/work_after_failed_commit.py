@@ -27,6 +27,7 @@ from kafka_trial.model.commits_log import NOT_TOLD, UNKNOWN, commits_in_effect
 from kafka_trial.model.fencing import commit_refused_ns
 from kafka_trial.model.handler_retries import handler_starts
 from kafka_trial.model.handlers import finished_handlers, joined_with
+from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -55,7 +56,6 @@ from kafka_trial.model.request_logs import FENCING, commit_requests
 from kafka_trial.model.response_delivery import answers_of, received_ns
 from kafka_trial.model.rows import Kind, Outcome
 from kafka_trial.model.table import Table, stacked, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.zombies import zombie_windows
 
 COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
@@ -162,7 +162,7 @@ def _client_reported_rejections(batch: Batch) -> Table:
     """Returns ownership epoch, seq and position (NONE: not told) of the lines that tell of a refusal which a broker
     had answered."""
     lines = _answers_said(batch)
-    since_ns = commit_refused_ns(batch, ownership_epochs(batch)["open_ns"]) - TOLERANCE_NS  # NEVER: was not refused
+    since_ns = at_earliest(commit_refused_ns(batch, ownership_epochs(batch)["open_ns"]))  # NEVER: was not refused
     told = (lines["kind"] == Kind.COMMIT_FAIL) & (lines["time_ns"] > since_ns[lines["ownership_epoch"]])
     return lines.take(told)
 
@@ -209,7 +209,7 @@ def _committed_offset_before(batch: Batch) -> Ints:
     unknown = np.isin(log["committer"], NOT_TOLD)
     committer = np.where(unknown, UNKNOWN, log["committer"])
     member = picked(ownership_epochs(batch)["member"], begun["ownership_epoch"], -1)
-    until_ns = begun["time_ns"] + TOLERANCE_NS
+    until_ns = at_latest(begun["time_ns"])
     granted = np.full(len(begun), NONE, np.int64)
     for wanted in (member, np.full(len(begun), UNKNOWN)):
         both = joined(

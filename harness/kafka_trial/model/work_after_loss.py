@@ -11,6 +11,7 @@ from kafka_trial.model.client_attribution import unattributed
 from kafka_trial.model.clients import incarnation_of
 from kafka_trial.model.fencing import fetched_since_reassigned
 from kafka_trial.model.handlers import completions, finished_handlers, joined_with
+from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -30,7 +31,6 @@ from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
 from kafka_trial.model.rightless_effects import effects_after_revoke
 from kafka_trial.model.rows import Kind, Outcome
 from kafka_trial.model.table import FILE, Table, is_among, stacked
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.model.zombie_excuses import fetched_though_told
@@ -181,7 +181,7 @@ def _has_it_again(batch: Batch, late: Table) -> Bools:
     member = picked(batch.incarnations["member"], incarnation_of(batch, late["source"]), -1)
     again = fetched_since_reassigned(batch, late.having(member=member), since_ns)
     now, before = (
-        others_hold(batch, late["slice"], member, at_ns) for at_ns in (late["time_ns"], late["time_ns"] - TOLERANCE_NS)
+        others_hold(batch, late["slice"], member, at_ns) for at_ns in (late["time_ns"], at_earliest(late["time_ns"]))
     )
     return again & ~(now & before)
 

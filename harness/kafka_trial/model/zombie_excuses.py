@@ -23,6 +23,7 @@ from kafka_trial.model.batch import Batch
 from kafka_trial.model.client_attribution import alone
 from kafka_trial.model.clients import incarnation_of, members_of
 from kafka_trial.model.handlers import ENDS, joined_with
+from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -46,7 +47,6 @@ from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.request_logs import complete_until_ns
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.model.zombies import zombie_windows
 
@@ -60,7 +60,7 @@ def excused(batch: Batch, epochs: Array, offsets: Array, time_ns: Array) -> Bool
     loss_ns, until_ns = (
         picked(windows[name], epochs, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE))
     )
-    inside: Bools = (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
+    inside: Bools = (loss_ns != NEVER) & (time_ns >= at_earliest(loss_ns)) & (time_ns <= until_ns)
     _, refused_ns = first_start_after_rejected_commit(batch, epochs, offsets)
     knowing = fetched_though_told(batch, epochs, offsets, time_ns) | (time_ns >= refused_ns)
     return inside & ~knowing
@@ -87,7 +87,7 @@ def undecided_moments(batch: Batch, epochs: Array, time_ns: Array) -> Bools:
     received_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
     unknown = ~windows["fetches_known"] & (received_ns < ownership_epochs(batch)["close_ns"])
     after_ns = picked(np.where(unknown, received_ns, NEVER), epochs, NEVER)
-    undecided: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    undecided: Bools = batch.earliest(time_ns) > at_latest(after_ns)
     return undecided
 
 
@@ -153,7 +153,7 @@ def _by_lines(batch: Batch, pairs: Table, own: Bools) -> Bools:
     """
     ownership_epoch, offset, time_ns = (pairs[name] for name in ("ownership_epoch", "offset", "time_ns"))
     inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
-        batch, ownership_epoch, offset, time_ns - TOLERANCE_NS
+        batch, ownership_epoch, offset, at_earliest(time_ns)
     )
     killed = (
         picked(
@@ -184,9 +184,7 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     down = picked(incarnations["crashed"].astype(np.int64), held["incarnation"][ownership_epoch], 0) == 1
     gone_ns = picked(incarnations["exited_ns"], held["incarnation"][ownership_epoch], NONE)
     time_ns, windows = pairs["time_ns"], zombie_windows(batch)
-    while_it_lived = (time_ns >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS) & (
-        time_ns <= gone_ns + TOLERANCE_NS
-    )
+    while_it_lived = (time_ns >= at_earliest(windows["loss_ns"][ownership_epoch])) & (time_ns <= at_latest(gone_ns))
     knowing = fetched_though_told(batch, ownership_epoch, pairs["offset"], time_ns)
     knowing |= time_ns >= windows["refused_ns"][ownership_epoch]
     left: Bools = begun & down & while_it_lived & ~knowing & (held["closed_by"][ownership_epoch] == Kind.LOST)
@@ -236,7 +234,7 @@ def _by_fetches(batch: Batch, pairs: Table) -> Bools:
     told_ns = np.minimum(windows["told_ns"], held["close_ns"])
     knew = pairs["time_ns"] > told_ns[ownership_epoch]
     fetched_later = knew & (pairs["offset"] >= windows["fetched"][ownership_epoch])
-    after_loss = pairs["time_ns"] >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS
+    after_loss = pairs["time_ns"] >= at_earliest(windows["loss_ns"][ownership_epoch])
     before = pairs["offset"] < held["begun_at"][ownership_epoch]
     excuse: Bools = after_loss & ~fetched_later & ~before & _can_have_come(batch, pairs, told_ns)
     return excuse
@@ -249,8 +247,8 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
     """
     records = batch.records
     record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
-    until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    until_ns = at_latest(told_ns)
+    answered_ns = at_latest(_answered_last(batch, until_ns))
     can_tell = zombie_windows(batch)["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
     latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["ownership_epoch"]]
     came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
