@@ -15,7 +15,7 @@ from kafka_trial.history.event import Event
 from lab.naive.responses import COMMITS, FENCING, TOLERANCE_NS, api, does, error_of, sent_ns
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Partition, Trial, Work
+    from lab.naive.checker import OwnershipEpoch, Partition, Trial, Work
 
 LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
 FOREVER = float("inf")
@@ -170,6 +170,27 @@ def _gifts(p: Partition) -> Iterator[tuple[float, str | None]]:
             owner = p.trial.member_of_id.get(str(entry.get("member_id", record.details.get("member_id"))))
             at_ns = p.trial.mono_ns(record.source_wall_ns, record.time_ns)
             yield at_ns, None if owner is None else _file_at(p.trial, owner, at_ns)
+
+
+def is_without_right(p: Partition, held: OwnershipEpoch) -> bool:
+    """Its member says that it has the partition. The offsets log, read to its end, knows all members that ever had it,
+    and brokers gave it to others; neither ever gave it to this one."""
+    trial = p.trial
+    states = {e.details.get("state") for e in trial.of_kind("witness") if e.source == "offsets"}
+    if trial.settings.get("protocol") == "none" or states != {"complete"}:
+        return False
+    owners = {owner for record in trial.offsets_log for owner in _owners(p, record)}
+    answers = [one for one in trial.requests if _lists(p, one) and trial.lane_member(one)]
+    given = {_file_at(trial, str(trial.lane_member(one)), sent_ns(trial, one)) for one in answers}
+    known = bool(owners) and None not in owners and bool(given)
+    return known and held.member not in owners and held.source not in given
+
+
+def _owners(p: Partition, record: Event) -> list[str | None]:
+    """To which members a record of the offsets log gives the partition; None: one that was seen on no lane."""
+    listed = p.trial.entries(record, p.tp) if record.kind in ("group", "member_assignment") else []
+    ids = [str(entry.get("member_id", record.details.get("member_id"))) for entry in listed]
+    return [p.trial.member_of_id.get(one) for one in ids]
 
 
 def work_that_nobody_gave(p: Partition) -> Iterator[Work]:

@@ -1039,9 +1039,10 @@ class Partition:
 
     def newest_owner_began_at(self, until_ns: float) -> int:
         """From where the process that last had the partition by then, and fetched, began to fetch, since it had given
-        it back before; 0 where nobody did."""
+        it back before; 0 where nobody did. Not one that took it without a right."""
         for owner in sorted(self.ownership_epochs, key=lambda one: one.opened.time_ns, reverse=True):
-            if owner.opened.time_ns <= until_ns and (asks := self._asks_of(owner)):
+            rightful = owner.opened.time_ns <= until_ns and not naive_assignments.is_without_right(self, owner)
+            if rightful and (asks := self._asks_of(owner)):
                 return min(asks)[2]
         return 0
 
