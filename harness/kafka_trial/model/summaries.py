@@ -26,7 +26,7 @@ from kafka_trial.model.movements import fetched_ns, in_hand_since_ns, last_ns, l
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.ownership_log import never_given
 from kafka_trial.model.rebalances import ended_by_rebalances
-from kafka_trial.model.rightless_work import without_right
+from kafka_trial.model.rights import without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.stuck_classes import last_fetches, stuck_class
 from kafka_trial.model.table import Table, table

@@ -138,7 +138,10 @@ def _committed(p: Partition, work: Work, end: Event) -> float:
     took = [(one.value, one.effect_ns - TOLERANCE_NS) for one in p.commits]
     known = [one for one in said if any(value == one[0] and ns <= one[1].time_ns for value, ns in took)][-1:]
     by_word = [int(value) for value, event in known if epoch and p.ownership_epoch_at(event) == epoch]
-    return max([-1, *by_word, *_told(p, work, end)])
+    about = work.event.source, end.seq, epoch.number if epoch else -1
+    if about not in p.told_before:
+        p.told_before[about] = _told(p, work, end)
+    return max([-1, *by_word, *p.told_before[about]])
 
 
 def _told(p: Partition, work: Work, end: Event) -> list[int]:

@@ -186,6 +186,17 @@ def is_without_right(p: Partition, held: OwnershipEpoch) -> bool:
     return known and held.member not in owners and held.source not in given
 
 
+def merely_claims(p: Partition, held: OwnershipEpoch) -> bool:
+    """It says that it has the partition, which it neither was given nor ever fetched, by request logs that know all."""
+    trial = p.trial
+    stopped = any(does(e, "stops-broker") for e in trial.of_kind("injected"))
+    if stopped or not trial.request_logs_complete or not is_without_right(p, held):
+        return False
+    asked = [one for one in trial.requests if api(one) == "FETCH" and trial.lane_member(one) == held.member]
+    times = [sent_ns(trial, one) for one in asked for entry in trial.entries(one, p.tp) if not entry.get("error")]
+    return held.source not in {_file_at(trial, held.member, at_ns) for at_ns in times}
+
+
 def _owners(p: Partition, record: Event) -> list[str | None]:
     """To which members a record of the offsets log gives the partition; None: one that was seen on no lane."""
     listed = p.trial.entries(record, p.tp) if record.kind in ("group", "member_assignment") else []

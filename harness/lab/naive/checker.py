@@ -720,6 +720,7 @@ class Partition:
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
         self._losses: dict[tuple[str, str, int], Loss | None] = {}
         self._attempts_ended: dict[str, list[Event]] = {}
+        self.told_before: dict[tuple[str, int, int], list[int]] = {}  # see `aborts.py`
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -877,11 +878,15 @@ class Partition:
         undone = max([*done, -1]) < work.offset and max(heard, default=-1) <= work.offset
         return undone or naive_batches.is_of_a_replay(self, work)
 
+    @cached_property
+    def mere_claims(self) -> list[OwnershipEpoch]:
+        """Those of which their members only say so."""
+        return [one for one in self.ownership_epochs if naive_assignments.merely_claims(self, one)]
+
     def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
-        """The ownership epoch that was opened last by then, whoever's it is."""
-        opened = [
-            ownership_epoch for ownership_epoch in self.ownership_epochs if ownership_epoch.opened.time_ns <= time_ns
-        ]
+        """The ownership epoch that was opened last by then, whoever's it is; but for one that is nothing but words."""
+        opened = [one for one in self.ownership_epochs if one.opened.time_ns <= time_ns]
+        opened = [one for one in opened if one not in self.mere_claims]
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
     @cached_property
