@@ -26,7 +26,7 @@ from kafka_trial.judge.judge import judge_events
 from lab.naive.checker import judge
 
 Lines = list[Line | list[Line]]
-RULES = ("redelivered", "illegal-redelivery", "nonmonotonic-poll", "retried")
+RULES = ("redelivered", "illegal-redelivery", "nonmonotonic-poll", "retried", "poll-skip")
 SINK = with_settings(sink="http")
 GIVEN: Lines = [owner("m0"), synced("m0", 0), assigned("m0")]
 FETCHES = [fetched("m1", 0, size_bytes=9)]
@@ -34,7 +34,7 @@ FETCHES = [fetched("m1", 0, size_bytes=9)]
 
 def found(lines: Lines) -> dict[str, list[int]]:
     """Returns the offset of what each rule finds, and sees that both judges find it."""
-    events = history(lines)
+    events = history(lines, records=3)
     told, naive = judge_events(events, SINK).findings, judge(events, asdict(SINK))
     cases = {name: [one.attributes["offset"] for one in told[name].instances] for name in RULES}
     assert {name: sorted(one[2] for one in naive.anomalies[name]) for name in RULES} == cases
@@ -81,3 +81,33 @@ def test_effects_while_another_one_claims_the_partition_are_of_its_owners_work()
     assert found(tried_again()) == again
     assert found(tried_again(assigned("m1"))) == again
     assert found(tried_again(assigned("m1"), *FETCHES)) == {"retried": [0]}
+
+
+def passed_over(*meanwhile: Line, by: str | None) -> Lines:
+    """m0 passes over record 1, which has its effect by a member, or by one that is not named."""
+    begun = [fetched("m0", 0, size_bytes=9), delivered("m0", 0), processed("m0", 0), delivered("m0", 2)]
+    named = {} if by is None else {"member": by}
+    return [*GIVEN, *begun, *meanwhile, after(1), effect(1, **named), effect(0), effect(2), processed("m0", 2)]
+
+
+def test_a_record_that_another_member_took_was_passed_over_by_its_owner() -> None:
+    """m1, which was never given the partition, fetches it and does record 1."""
+    skipped = {"poll-skip": [1]}
+    assert found(passed_over(*FETCHES, by="m1")) == skipped
+    assert found(passed_over(assigned("m1"), *FETCHES, by="m1")) == skipped
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "by"),
+    [
+        (FETCHES, "m0"),
+        (FETCHES, None),
+        ([], "m1"),
+        ([owner("m1", epoch=2), *FETCHES], "m1"),
+        ([owner("m9", epoch=2), *FETCHES], "m1"),
+    ],
+    ids=["its own", "nobody's", "handed over to it", "it was given it", "nobody knows to whom"],
+)
+def test_an_effect_that_may_be_the_owners_shows_that_its_line_was_lost(meanwhile: list[Line], by: str | None) -> None:
+    """Or m0 may have handed the record over."""
+    assert "poll-skip" not in found(passed_over(*meanwhile, by=by))

@@ -172,18 +172,33 @@ def _gifts(p: Partition) -> Iterator[tuple[float, str | None]]:
             yield at_ns, None if owner is None else _file_at(p.trial, owner, at_ns)
 
 
-def is_without_right(p: Partition, held: OwnershipEpoch) -> bool:
-    """Its member says that it has the partition. The offsets log, read to its end, knows all members that ever had it,
-    and brokers gave it to others; neither ever gave it to this one."""
-    trial = p.trial
-    states = {e.details.get("state") for e in trial.of_kind("witness") if e.source == "offsets"}
-    if trial.settings.get("protocol") == "none" or states != {"complete"}:
+def was_taken(p: Partition, offset: int, effect: Event) -> bool:
+    """Its member, which the offsets log never gave the partition, had fetched the record while others had that."""
+    if effect.member is None or not _never_had(p, effect.member) or not p.of_others(effect.member, effect.time_ns):
         return False
-    owners = {owner for record in trial.offsets_log for owner in _owners(p, record)}
+    return any(
+        p.trial.lane_member(one) == effect.member and entry["offset"] <= offset and entry.get("size_bytes", 0) > 0
+        for one in p.trial.requests
+        for entry in (p.trial.entries(one, p.tp) if api(one) == "FETCH" and one.time_ns <= effect.time_ns else ())
+        if not entry.get("error") and p.of_others(effect.member, sent_ns(p.trial, one))
+    )
+
+
+def _never_had(p: Partition, member: str) -> bool:
+    """The offsets log, read to its end, knows all members that ever had the partition, and this one is not among
+    them."""
+    states = {e.details.get("state") for e in p.trial.of_kind("witness") if e.source == "offsets"}
+    owners = {owner for record in p.trial.offsets_log for owner in _owners(p, record)}
+    return states == {"complete"} and bool(owners) and None not in owners and member not in owners
+
+
+def is_without_right(p: Partition, held: OwnershipEpoch) -> bool:
+    """Its member says that it has the partition, which the offsets log never gave it; and brokers gave it to others."""
+    trial = p.trial
     answers = [one for one in trial.requests if _lists(p, one) and trial.lane_member(one)]
     given = {_file_at(trial, str(trial.lane_member(one)), sent_ns(trial, one)) for one in answers}
-    known = bool(owners) and None not in owners and bool(given)
-    return known and held.member not in owners and held.source not in given
+    by_hand = trial.settings.get("protocol") == "none"
+    return not by_hand and bool(given) and held.source not in given and _never_had(p, held.member)
 
 
 def merely_claims(p: Partition, held: OwnershipEpoch) -> bool:

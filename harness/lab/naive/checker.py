@@ -2284,12 +2284,14 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
 
 
 def _effect_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
-    """The sink wrote it down while the ownership epoch lasted: only the line of it is missing."""
+    """The sink wrote it down while the ownership epoch lasted: only the line of it is missing. Not where another member
+    took the record."""
     assert delivery.ownership_epoch
     opened, closed = delivery.ownership_epoch.opened, delivery.ownership_epoch.closed
     begin_ns = p.trial.earliest_ns(opened.time_ns) - TOLERANCE_NS
     end_ns = closed.time_ns + TOLERANCE_NS if closed else FOREVER
-    return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.effect_times if heard == offset)
+    heard = [effect for effect, of in p.effects_seen if of == offset and begin_ns <= effect.time_ns <= end_ns]
+    return any(not naive_assignments.was_taken(p, offset, effect) for effect in heard)
 
 
 def _among_last_words(delivery: Work) -> bool:
