@@ -234,9 +234,10 @@ class TakenCommits:
         row = markers["about"][end[end >= 0]]
         took = columns.codes("state", STATES)[row] == STATES["commit"]
         ended, row = ended.take(took), row[took]
-        taken = ended.only("producer", "taken_wall_ns", "log_offset")
-        epoch = columns["producer_epoch"][row]
-        self._known.taken += [taken.having(producer_epoch=epoch, slice=ended["about"])] * self._wanted
+        if self._wanted:
+            taken = ended.only("producer", "taken_wall_ns", "log_offset")
+            epoch = columns["producer_epoch"][row]
+            self._known.taken.append(taken.having(producer_epoch=epoch, slice=ended["about"]))
         return {
             "slice": ended["about"],
             "seq": columns["seq"][row],
