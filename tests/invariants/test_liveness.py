@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
+from group_lines import synced
 from histories import (
     TOPIC,
     Line,
@@ -18,11 +21,13 @@ from histories import (
     fetched,
     finding,
     handled,
+    history,
     judged,
     judgement,
     lost,
     not_judged,
     on,
+    owner,
     phase,
     processed,
     rated,
@@ -33,9 +38,11 @@ from histories import (
     with_settings,
 )
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
+from kafka_trial.judge.judge import judge_events
 from kafka_trial.model.drain_backlog import DrainBacklog
 from kafka_trial.model.liveness_bounds import Timing, convergence_bound_s, stall_window_s
 from kafka_trial.model.trial_context import Settings
+from lab.naive.checker import judge
 
 B_OF_ONE_LEFT = (
     "B = 11.0 s (a session expiry of 3 s: 3.0 s, a rebalance: 5.0 s, the commit interval: 1.0 s, "
@@ -608,6 +615,33 @@ def test_only_who_has_the_partition_gives_up_what_lies_below() -> None:
     looks = [fetched("m1", 3), fetched("m1", 3)]
     found = judged("stuck-partition", [*stuck, *looks, phase("drain"), after(15)], settings=GIVES_UP, records=3)
     assert [one["offset"] for one in found] == [1]
+
+
+def standing_still(*others: Line | list[Line]) -> list[int | None]:
+    """m0, to which the group gave the partition, stands still before record 1, and both judges see what others do."""
+    given = [owner("m0"), synced("m0", 0), assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    events = history([*given, fetched("m0", 1), *others, phase("drain"), after(15)], records=3)
+    told = judge_events(events, GIVES_UP).findings["stuck-partition"]
+    stuck = [one.attributes["offset"] for one in told.instances]
+    assert [one[2] for one in judge(events, asdict(GIVES_UP)).anomalies["stuck-partition"]] == stuck
+    return stuck
+
+
+def test_who_only_says_that_it_has_the_partition_gives_nothing_up() -> None:
+    """m1 is not in the group, and begins to fetch behind what m0 left."""
+    claims = [assigned("m1"), fetched("m1", 3), fetched("m1", 3)]
+    assert standing_still(*claims) == [1]
+    assert standing_still(synced("m1", 1), *claims) == [1]
+    assert standing_still(*claims, owner("m1", epoch=2), synced("m1", 0)) == []  # it was given it, and said so early
+    assert standing_still(*claims, owner("m9", epoch=2)) == []  # nobody knows who m9 is
+
+
+def test_who_takes_the_partition_without_a_right_gives_nothing_up() -> None:
+    """m1 fetches it, and handles the last record."""
+    takes = [fetched("m1", 2, size_bytes=9), *handled("m1", 2), fetched("m1", 3)]
+    assert standing_still(*takes) == [1]
+    assert standing_still(synced("m1", 1), assigned("m1", 1), *takes) == [1]
+    assert standing_still(owner("m1", epoch=2), synced("m1", 0), assigned("m1"), *takes) == []
 
 
 @pytest.mark.parametrize(

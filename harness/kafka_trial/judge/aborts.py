@@ -20,7 +20,9 @@ from kafka_trial.model.kernels import NONE, Array
 from kafka_trial.model.trial_context import Abort, PositionProducer
 
 
-def abort_lines(names: HistoryNames, source: int, columns: Columns) -> Iterator[Abort]:
+def abort_lines(
+    names: HistoryNames, source: int, columns: Columns, *, time_ns: Array, own_ns: Array
+) -> Iterator[Abort]:
     """Yields the lines of a block of a member's file with which it gave an attempt up."""
     commits = columns.is_kind("commit") & (columns.codes("outcome", {"fail": 1}) == 1)
     named: dict[int, set[int]] = defaultdict(set)
@@ -29,6 +31,7 @@ def abort_lines(names: HistoryNames, source: int, columns: Columns) -> Iterator[
     for row in np.flatnonzero(commits).tolist():
         said = {"seq": "seq", "own_client": OWN_CLIENT}
         about: dict[str, Any] = {name: int(columns[column][row]) for name, column in said.items()}
+        about |= {"time_ns": int(time_ns[row]), "own_ns": int(own_ns[row])}
         yield Abort(**about, source=source, slices=tuple(sorted(named[row])))
 
 

@@ -33,10 +33,11 @@ from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
 from kafka_trial.judge.record_id_joins import IdJoins, effected_ns
 from kafka_trial.judge.row_states import RowStates
-from kafka_trial.judge.transactions import TakenCommits, transaction_rows
+from kafka_trial.judge.transactions import TakenCommits, answered_commits, transaction_rows
 from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
 from kafka_trial.model.families import (
     ABORTED_RECORDS,
+    ANSWERED_COMMITS,
     ASSIGNMENT_RECORDS,
     AWAITED_ANSWERS,
     CLIENT_COMMITS,
@@ -97,7 +98,7 @@ POSITIONED = (
     Kind.LOG_END,
 )
 # The run and the observer name the group, the topic and its id; what was sent, or aborted, is known before what was
-# made of it.
+# made of it. The others are read by name: what members say, the offsets log, what was asked.
 FIRST_FILES = ("run", "observer", "transactions", "workload", "through")
 
 
@@ -159,7 +160,7 @@ class FileReader:
         self._whole = HistoryDefects(builder.sources[source])
         self._assignment_records = AssignmentRecords(builder, source)
         self._fetches = Fetches(builder)
-        self._taken = TakenCommits()
+        self._taken = TakenCommits(builder.transactions, wanted=bool(builder.aborts))
         self._row_states = RowStates(known)
         self._handed_on = HandedOn(builder, known, ids)
         self._failed_batches = FailedBatches()
@@ -186,10 +187,12 @@ class FileReader:
             (END_TXN_REQUESTS, end_requests),
             (AWAITED_ANSWERS, awaited_answers(self.builder, columns)),
             (TAKEN_COMMITS, self._taken.rows(columns)),
+            (ANSWERED_COMMITS, answered_commits(self.builder.transactions, columns)),
         )
         parts += [made_rows(family, self.source, **found) for family, found in made if found]
         if self.source in self.builder.incarnations:
-            self.builder.aborts += abort_lines(self.builder, self.source, columns)
+            aborts = abort_lines(self.builder, self.source, columns, time_ns=time_ns, own_ns=own_ns)
+            self.builder.aborts += aborts
         self.builder.position_producers.take(self.builder, columns)
         return pa.concat_tables(
             [ROWS.empty_table(), *parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)]

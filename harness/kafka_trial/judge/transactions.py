@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.history_names import HistoryNames
-from kafka_trial.model.kernels import NONE, Array, at_or_after
+from kafka_trial.model.kernels import NONE, Array, Ints, at_or_after, between, in_ranges, joined, ordered
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
 from kafka_trial.model.trial_context import OpenTransaction
 
 OFFSETS_LOG = "__consumer_offsets"
 STATES = {"commit": 1, "abort": 2}
+PROMPT_NS = 1_000_000_000  # no client gives up so soon
 Body = Mapping[str, Any]
 Made = dict[str, Array] | None
 
@@ -35,6 +37,7 @@ class Transactions:
         self.timeouts_ms: dict[int, int] = {}
         self.outputs_ended = 0
         self.aborted_records = 0
+        self.taken: list[Table] = []  # the commits whose transaction was committed, block by block
 
     def log(self, topic: str | None, partition: int) -> int:
         """Returns the number of a log; without a topic, of a partition of the offsets log."""
@@ -62,6 +65,11 @@ class Transactions:
             "seq": body["seq"],
         }
 
+    def taken_commits(self) -> Table:
+        """Returns producer, producer_epoch, taken_wall_ns, slice and log_offset of the commits in `taken`."""
+        self.taken = [stacked(*self.taken)]
+        return self.taken[0]
+
     def trial_context(self) -> dict[str, Any]:
         """Returns the fields of `TrialContext` that these are."""
         timeouts = self.timeouts_ms
@@ -83,12 +91,22 @@ def transaction_rows(names: HistoryNames, known: Transactions, columns: Columns)
     state = columns.codes("state", STATES)
     named = (state > 0) & (columns["producer_id"] != NONE)
     ends = np.flatnonzero(columns.is_kind("transaction_marker") & named)
-    granted = (columns.codes("api", {"ENDTXN": 1}, fold=True) == 1) & (columns["error"] == 0)
-    asks = np.flatnonzero(columns.is_kind("request") & granted & named)
+    asks = _granted(columns)
     return (
         _ends(names, known, columns, ends, state) if len(ends) else None,
         _asks(names, columns, asks, state) if len(asks) else None,
     )
+
+
+def _granted(columns: Columns) -> Ints:
+    """Returns the rows of the granted EndTxn requests that say whose transaction they end, and how."""
+    granted = (columns.codes("api", {"ENDTXN": 1}, fold=True) == 1) & (columns["error"] == 0)
+    granted &= (columns.codes("state", STATES) > 0) & (columns["producer_id"] != NONE)
+    return np.flatnonzero(columns.is_kind("request") & granted)
+
+
+def _duration_ns(columns: Columns, rows: Array) -> Ints:
+    return np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
 
 
 def _ends(names: HistoryNames, known: Transactions, columns: Columns, rows: Array, state: Array) -> dict[str, Array]:
@@ -107,7 +125,7 @@ def _asks(names: HistoryNames, columns: Columns, rows: Array, state: Array) -> d
         "kind": np.where(state[rows] == STATES["commit"], int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT)),
         "own_epoch": columns.codes_of_true("own_epoch")[rows].astype(np.int64),
         "answered_wall_ns": columns["source_wall_ns"][rows],
-        "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+        "duration_ns": _duration_ns(columns, rows),
         "lane": columns["lane"][rows].clip(-1, 2**31 - 1),
     }
     return _of_producers(names, columns, rows) | asked
@@ -149,12 +167,53 @@ def _take_timeouts(known: Transactions, columns: Columns) -> None:
         known.timeouts_ms[producer] = max(timeout_ms, known.timeouts_ms.get(producer, 0))
 
 
+def answered_commits(known: Transactions, columns: Columns) -> Made:
+    """Returns the columns (ANSWERED_COMMITS) of the commits whose transaction a granted EndTxn of a block committed;
+    None where it has none. Called when the offsets log has been read.
+
+    It is a request of the producer, under the epoch of the marker, that was begun after the position was taken, and was
+    answered within a second of that. Where it took longer, its client may have given up, and asked again.
+    """
+    rows = _granted(columns)
+    rows = rows[(columns.codes("state", STATES)[rows] == STATES["commit"]) & (columns["source_wall_ns"][rows] != NONE)]
+    if not len(rows) or not known.taken:
+        return None
+    taken = known.taken_commits()
+    asks = table(
+        producer=columns["producer_id"][rows],
+        producer_epoch=columns["producer_epoch"][rows],
+        answered_wall_ns=columns["source_wall_ns"][rows],
+        duration_ns=_duration_ns(columns, rows),
+        seq=columns["seq"][rows],
+        time_ns=columns["time_ns"][rows],
+        lane=columns["lane"][rows].clip(-1, 2**31 - 1),
+        connection=columns[CONNECTION_NO][rows],
+    )
+    which, row = _handed_in_before(taken, asks)
+    told = asks.only("seq", "time_ns", "answered_wall_ns", "duration_ns", "lane", "connection").take(which)
+    return {**told.columns, "slice": taken["slice"][row], "log_offset": taken["log_offset"][row]}
+
+
+def _handed_in_before(taken: Table, asks: Table) -> tuple[Ints, Ints]:
+    """Returns (which request, which commit) for each commit of the producer and epoch of a request that was taken
+    before it was begun, and not too long before it was answered."""
+    both = joined(*(np.concatenate([taken[name], asks[name]]) for name in ("producer", "producer_epoch")))
+    order = ordered(both[: len(taken)], taken["taken_wall_ns"])
+    begun_ns = asks["answered_wall_ns"] - asks["duration_ns"]
+    since_ns = asks["answered_wall_ns"] - PROMPT_NS
+    found = between(both[order], taken["taken_wall_ns"][order], both[len(taken) :], since_ns, begun_ns + 1)
+    which, row = in_ranges(*found)
+    return which, order[row]
+
+
 class TakenCommits:
     """Gathers the commits of one offsets log, and ends them."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Transactions, *, wanted: bool) -> None:
+        self._known = known
+        self._wanted = wanted  # by `answered_commits`
         none = np.empty(0, np.int64)
-        self._pending = table(log=none, producer=none, log_offset=none, about=none)
+        self._pending = table(log=none, producer=none, log_offset=none, taken_wall_ns=none, about=none)
 
     def take(self, columns: Columns, rows: Array, slices: Array) -> None:
         """Takes the commits in transactions of a block."""
@@ -175,6 +234,10 @@ class TakenCommits:
         row = markers["about"][end[end >= 0]]
         took = columns.codes("state", STATES)[row] == STATES["commit"]
         ended, row = ended.take(took), row[took]
+        if self._wanted:
+            taken = ended.only("producer", "taken_wall_ns", "log_offset")
+            epoch = columns["producer_epoch"][row]
+            self._known.taken.append(taken.having(producer_epoch=epoch, slice=ended["about"]))
         return {
             "slice": ended["about"],
             "seq": columns["seq"][row],
@@ -187,9 +250,11 @@ class TakenCommits:
 
 def _placed(columns: Columns, rows: Array, about: Array) -> Table:
     """Returns where rows lie in the offsets log, and whose they are; `about`: a commit's slice, a marker's row."""
+    taken_ns, read_ns = columns["commit_time_ms"][rows], columns["source_wall_ns"][rows]
     return table(
         log=columns["log_partition"][rows],
         producer=columns["producer_id"][rows],
         log_offset=columns["log_offset"][rows],
+        taken_wall_ns=np.where(taken_ns == NONE, read_ns, taken_ns * 1_000_000),
         about=about.astype(np.int64),
     )

@@ -309,6 +309,17 @@ TAKEN_COMMITS = Family(
         "marker_wall_ns": Column("wall_ns", "when the marker was appended"),
     },
 )
+ANSWERED_COMMITS = Family(
+    "commits whose producer was soon answered that their transaction is committed",  # by EndTxn
+    (Kind.COMMIT_ANSWERED,),
+    {
+        "log_offset": Column("place", "offset in the offsets log of the commit"),
+        "answered_wall_ns": ANSWERED,
+        "duration_ns": DURATION,
+        "lane": LANE,
+        "connection": CONNECTION,
+    },
+)
 ASSIGNMENT_RECORDS = Family(
     "assignment records",  # from `log_offset` on the partition is given to a member id
     (Kind.ASSIGNMENT_RECORD,),
@@ -408,7 +419,7 @@ FAMILIES: Final = (
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
     FAILED_BATCHES,
     *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS),
-    *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),
+    *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ANSWERED_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),
     *(TRANSACTION_ENDS, END_TXN_REQUESTS, AWAITED_ANSWERS),
 )

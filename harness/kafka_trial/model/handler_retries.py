@@ -27,6 +27,7 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.listener_batches import is_of_replay
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
+from kafka_trial.model.rights import mere_claims
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
 
@@ -81,10 +82,15 @@ def _completed(batch: Batch, *of: str) -> Ints:
 def _effect_behind(batch: Batch, begun: Table) -> Bools:
     """Returns whether the sink had heard, since the ownership epoch began, of a record behind the one that was begun.
 
-    Of the record itself it may have heard: the member had no answer, and must try again.
+    Of the record itself it may have heard: the member had no answer, and must try again. Who merely claims the
+    partition begins none (`rights.py`).
     """
-    effects, held = batch.of(Kind.EFFECT), ownership_epochs(batch).sorted_by("slice", "open_ns")
-    number = np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"]))
+    effects, number = (
+        batch.of(Kind.EFFECT),
+        np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"])),
+    )
+    number = number[~mere_claims(batch)[number]]
+    held = ownership_epochs(batch).take(number)
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     heard = table(ownership_epoch=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
     heard = heard.take(heard["ownership_epoch"] >= 0).having(number=np.full(int((row >= 0).sum()), -1))

@@ -26,9 +26,11 @@ from kafka_trial.model.kernels import (
     picked,
 )
 from kafka_trial.model.ownership_epochs import BY_EXIT, deliveries, member_lines, ownership_epochs
+from kafka_trial.model.ownership_log import never_given
 from kafka_trial.model.partition import PollSkips
+from kafka_trial.model.rightless_effects import effects_without_right
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table, table
+from kafka_trial.model.table import Table, is_among, table
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -86,8 +88,12 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
 
 
 def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
-    """Returns whether the sink saw each record while the ownership epoch lasted: its line was lost."""
+    """Returns whether the sink saw each record while the ownership epoch lasted: its line was lost. The effect of a
+    member that took the record without ever having been given the partition is another one's."""
     effects, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
+    taken = effects_without_right(batch)
+    taken = taken.take(never_given(batch, taken["slice"], taken["member"]))
+    effects = effects.take(~is_among(effects, taken, "slice", "source", "seq"))
     ownership_epoch = skipped["ownership_epoch"]
     record = joined(*(np.concatenate([effects[name], skipped[name]]) for name in ("slice", "offset")))
     order = ordered(record[: len(effects)], effects["time_ns"])

@@ -57,6 +57,7 @@ class Kind(IntEnum):
     AWAITED = 36
     HANDED_ON = 37
     BATCH_FAILED = 38
+    COMMIT_ANSWERED = 39
     FAILED = 55
 
 

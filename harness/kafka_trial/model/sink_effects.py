@@ -31,6 +31,7 @@ from kafka_trial.model.kernels import (
     previous_in,
 )
 from kafka_trial.model.ownership_epochs import ownership_epochs
+from kafka_trial.model.rights import mere_claims
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.start_positions import floors
 from kafka_trial.model.table import Table
@@ -134,8 +135,9 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
 
 def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
     """Returns the latest ownership epoch at each effect, and whether its member, alone with the partition, had begun to
-    fetch at the record or before it."""
+    fetch at the record or before it. Mere claims are none (`rights.py`)."""
     numbers = np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"]))
+    numbers = numbers[~mere_claims(batch)[numbers]]
     held = ownership_epochs(batch).take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
     fetched_from = first_fetch_positions(batch, held.having(open_ns=_assigned_ns(batch, held)))

@@ -39,7 +39,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.ownership_epochs import deliveries, epoch_owners, ownership_epochs
 from kafka_trial.model.ownership_log import others_hold
 from kafka_trial.model.request_logs import position_answers, timed_fetches
-from kafka_trial.model.rightless_work import without_right
+from kafka_trial.model.rights import without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked
 

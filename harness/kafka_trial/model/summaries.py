@@ -24,7 +24,9 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.movements import fetched_ns, in_hand_since_ns, last_ns, longest_gap_ns, movements, progress
 from kafka_trial.model.ownership_epochs import ownership_epochs
+from kafka_trial.model.ownership_log import never_given
 from kafka_trial.model.rebalances import ended_by_rebalances
+from kafka_trial.model.rights import without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.stuck_classes import last_fetches, stuck_class
 from kafka_trial.model.table import Table, table
@@ -148,14 +150,17 @@ def _given_up(batch: Batch, at_ns: int) -> Ints:
     Under at-most-once "messages may be lost but are never redelivered" (Kafka, Message Delivery Semantics). Where
     progress is not in Kafka, nobody sees up to where a member stored its position before the work. But whoever has the
     partition, or last had, asks for none that lie below where it began to fetch: in this process, since it had given it
-    back before. Whoever only looks at the log, and never has the partition, gives nothing up.
+    back before. Whoever only looks at the log, and never has the partition, gives nothing up; nor does who only says
+    that it has it, or took it, while the group gave it to others.
     """
     settings, given_up = batch.trial_context.settings, np.full(batch.size, NONE, np.int64)
     if settings.in_offsets_log or settings.delivery != "at-most-once":
         return given_up
     held = ownership_epochs(batch)
     began = first_fetch_positions(batch, held.having(open_ns=picked(held["close_ns"], held["before"], NONE)))
-    own = held.having(began=began).take((held["open_ns"] <= at_ns) & (began != NONE))
+    own = held.having(began=began)
+    rightful = ~(without_right(batch) & never_given(batch, held["slice"], held["member"]))
+    own = own.take((held["open_ns"] <= at_ns) & (began != NONE) & rightful)
     own = own.sorted_by("slice", "open_ns")
     given_up[own["slice"]] = own["began"]  # sorted: the last one is written last
     return given_up

@@ -369,11 +369,14 @@ class Abort:
     """A line of a member that gave an attempt up: its commit, or its transaction, failed.
 
     `slices`: the partitions that it names, sorted; those of other topics are below 0. `own_client`: for which client it
-    speaks, a place in `own_clients`; -1: it names none.
+    speaks, a place in `own_clients`; -1: it names none. `time_ns`, `own_ns`: when it was read, and when it says that it
+    was (NONE: it does not).
     """
 
     source: int
     seq: int
+    time_ns: int
+    own_ns: int
     own_client: int
     slices: tuple[int, ...]
 

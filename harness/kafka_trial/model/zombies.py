@@ -37,7 +37,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.ownership_epochs import BY_ANSWER, epoch_owners, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments, owned_by
 from kafka_trial.model.request_logs import LAST_LINES_NS, read_to_end
-from kafka_trial.model.rightless_work import without_right
+from kafka_trial.model.rights import without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import TOLERANCE_NS, Incarnation

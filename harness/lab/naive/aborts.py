@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event
 from lab.naive import assignments as naive_assignments
-from lab.naive.responses import TOLERANCE_NS
+from lab.naive import clients as naive_clients
+from lab.naive.responses import TOLERANCE_NS, api, error_of, received_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work
+
+SECOND_NS = 1_000_000_000
 
 
 def in_this_attempt(p: Partition, work: Work, others: list[Work], *, only_committed: bool = False) -> list[Work]:
@@ -123,7 +126,8 @@ def _member(source: str) -> str:
 
 def _committed(p: Partition, work: Work, end: Event) -> float:
     """Up to where its ownership epoch had committed the partition when the attempt before was given up: its own word,
-    confirmed by the log. Who was never told cannot know, and what was accepted may have been aborted."""
+    confirmed by the log, or the answer to its EndTxn. Who was never told cannot know, and what was accepted may have
+    been aborted."""
     epoch = work.ownership_epoch
     said = [
         (entry["committed_offset"], event)
@@ -133,4 +137,60 @@ def _committed(p: Partition, work: Work, end: Event) -> float:
     ]
     took = [(one.value, one.effect_ns - TOLERANCE_NS) for one in p.commits]
     known = [one for one in said if any(value == one[0] and ns <= one[1].time_ns for value, ns in took)][-1:]
-    return max([-1, *(int(value) for value, event in known if epoch and p.ownership_epoch_at(event) == epoch)])
+    by_word = [int(value) for value, event in known if epoch and p.ownership_epoch_at(event) == epoch]
+    about = work.event.source, end.seq, epoch.number if epoch else -1
+    if about not in p.told_before:
+        p.told_before[about] = _told(p, work, end)
+    return max([-1, *by_word, *p.told_before[about]])
+
+
+def _told(p: Partition, work: Work, end: Event) -> list[int]:
+    """What its member had surely been answered is committed, before it can have given up. In a process of several
+    clients any of them may have been answered."""
+    epoch, trial = work.ownership_epoch, p.trial
+    if epoch is None or naive_clients.holds_several(trial.as_given, work.event.source.split("|")[0]):
+        return []
+    gave_up_ns = min(trial.written_ns(e) for e in trial.events if (e.source, e.seq) == (work.event.source, end.seq))
+    found = []
+    for commit in p.commits:
+        if commit.value is None or "producer_id" not in commit.event.details:
+            continue
+        taken_ns = trial.mono_ns(_taken_wall_ns(commit.event), commit.event.time_ns)
+        begun = [one for one in p.ownership_epochs if one.source == epoch.source and one.opened.time_ns <= taken_ns]
+        if begun[-1:] != [epoch] or commit.effect_ns > gave_up_ns:
+            continue
+        heard = [received_ns(trial, one) for one in _prompt_answers(p, commit.event, epoch.member)]
+        found += [commit.value for ns in heard if ns <= gave_up_ns and _runs(trial, epoch.member, ns) == epoch.source]
+    return found
+
+
+def _prompt_answers(p: Partition, commit: Event, member: str) -> list[Event]:
+    """The granted requests of a member to commit the transaction of a commit: begun after it was taken, and answered
+    within a second of it, so that nobody had given up."""
+    wall_ns, producer = _taken_wall_ns(commit), commit.details["producer_id"]
+    ends = [e for e in p.trial.events if e.source == "offsets" and e.kind == "transaction_marker"]
+    ends = [e for e in ends if e.details.get("producer_id") == producer]
+    marker = min(
+        (e for e in ends if e.details["log_offset"] > commit.details["log_offset"]),
+        key=lambda e: int(e.details["log_offset"]),
+    )
+    wanted = {"state": "commit", "producer_id": producer, "producer_epoch": marker.details.get("producer_epoch")}
+    asked = [e for e in p.trial.requests if api(e) == "ENDTXN" and not error_of(e) and e.source_wall_ns is not None]
+    asked = [e for e in asked if wanted.items() <= e.details.items() and p.trial.lane_member(e) == member]
+    return [
+        e
+        for e in asked
+        if wall_ns <= (e.source_wall_ns or 0) - int(e.details.get("duration_ms", 0) * 1_000_000)
+        and (e.source_wall_ns or 0) - wall_ns <= SECOND_NS
+    ]
+
+
+def _taken_wall_ns(commit: Event) -> int:
+    told_ms = commit.details.get("commit_time_ms")
+    return int(commit.source_wall_ns or 0) if told_ms is None else int(told_ms * 1_000_000)
+
+
+def _runs(trial: Trial, member: str, at_ns: float) -> str | None:
+    """The file of the member's process that was started last by then."""
+    started = [e for e in trial.of_kind("started") if e.member == member and e.time_ns <= at_ns]
+    return max(started, key=lambda e: e.time_ns).source if started else None

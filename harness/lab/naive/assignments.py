@@ -15,7 +15,7 @@ from kafka_trial.history.event import Event
 from lab.naive.responses import COMMITS, FENCING, TOLERANCE_NS, api, does, error_of, sent_ns
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Partition, Trial, Work
+    from lab.naive.checker import OwnershipEpoch, Partition, Trial, Work
 
 LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
 FOREVER = float("inf")
@@ -170,6 +170,53 @@ def _gifts(p: Partition) -> Iterator[tuple[float, str | None]]:
             owner = p.trial.member_of_id.get(str(entry.get("member_id", record.details.get("member_id"))))
             at_ns = p.trial.mono_ns(record.source_wall_ns, record.time_ns)
             yield at_ns, None if owner is None else _file_at(p.trial, owner, at_ns)
+
+
+def was_taken(p: Partition, offset: int, effect: Event) -> bool:
+    """Its member, which the offsets log never gave the partition, had fetched the record while others had that."""
+    if effect.member is None or not _never_had(p, effect.member) or not p.of_others(effect.member, effect.time_ns):
+        return False
+    return any(
+        p.trial.lane_member(one) == effect.member and entry["offset"] <= offset and entry.get("size_bytes", 0) > 0
+        for one in p.trial.requests
+        for entry in (p.trial.entries(one, p.tp) if api(one) == "FETCH" and one.time_ns <= effect.time_ns else ())
+        if not entry.get("error") and p.of_others(effect.member, sent_ns(p.trial, one))
+    )
+
+
+def _never_had(p: Partition, member: str) -> bool:
+    """The offsets log, read to its end, knows all members that ever had the partition, and this one is not among
+    them."""
+    states = {e.details.get("state") for e in p.trial.of_kind("witness") if e.source == "offsets"}
+    owners = {owner for record in p.trial.offsets_log for owner in _owners(p, record)}
+    return states == {"complete"} and bool(owners) and None not in owners and member not in owners
+
+
+def is_without_right(p: Partition, held: OwnershipEpoch) -> bool:
+    """Its member says that it has the partition, which the offsets log never gave it; and brokers gave it to others."""
+    trial = p.trial
+    answers = [one for one in trial.requests if _lists(p, one) and trial.lane_member(one)]
+    given = {_file_at(trial, str(trial.lane_member(one)), sent_ns(trial, one)) for one in answers}
+    by_hand = trial.settings.get("protocol") == "none"
+    return not by_hand and bool(given) and held.source not in given and _never_had(p, held.member)
+
+
+def merely_claims(p: Partition, held: OwnershipEpoch) -> bool:
+    """It says that it has the partition, which it neither was given nor ever fetched, by request logs that know all."""
+    trial = p.trial
+    stopped = any(does(e, "stops-broker") for e in trial.of_kind("injected"))
+    if stopped or not trial.request_logs_complete or not is_without_right(p, held):
+        return False
+    asked = [one for one in trial.requests if api(one) == "FETCH" and trial.lane_member(one) == held.member]
+    times = [sent_ns(trial, one) for one in asked for entry in trial.entries(one, p.tp) if not entry.get("error")]
+    return held.source not in {_file_at(trial, held.member, at_ns) for at_ns in times}
+
+
+def _owners(p: Partition, record: Event) -> list[str | None]:
+    """To which members a record of the offsets log gives the partition; None: one that was seen on no lane."""
+    listed = p.trial.entries(record, p.tp) if record.kind in ("group", "member_assignment") else []
+    ids = [str(entry.get("member_id", record.details.get("member_id"))) for entry in listed]
+    return [p.trial.member_of_id.get(one) for one in ids]
 
 
 def work_that_nobody_gave(p: Partition) -> Iterator[Work]:

@@ -720,6 +720,7 @@ class Partition:
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
         self._losses: dict[tuple[str, str, int], Loss | None] = {}
         self._attempts_ended: dict[str, list[Event]] = {}
+        self.told_before: dict[tuple[str, int, int], list[int]] = {}  # see `aborts.py`
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -877,11 +878,15 @@ class Partition:
         undone = max([*done, -1]) < work.offset and max(heard, default=-1) <= work.offset
         return undone or naive_batches.is_of_a_replay(self, work)
 
+    @cached_property
+    def mere_claims(self) -> list[OwnershipEpoch]:
+        """Those of which their members only say so."""
+        return [one for one in self.ownership_epochs if naive_assignments.merely_claims(self, one)]
+
     def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
-        """The ownership epoch that was opened last by then, whoever's it is."""
-        opened = [
-            ownership_epoch for ownership_epoch in self.ownership_epochs if ownership_epoch.opened.time_ns <= time_ns
-        ]
+        """The ownership epoch that was opened last by then, whoever's it is; but for one that is nothing but words."""
+        opened = [one for one in self.ownership_epochs if one.opened.time_ns <= time_ns]
+        opened = [one for one in opened if one not in self.mere_claims]
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
     @cached_property
@@ -1039,9 +1044,10 @@ class Partition:
 
     def newest_owner_began_at(self, until_ns: float) -> int:
         """From where the process that last had the partition by then, and fetched, began to fetch, since it had given
-        it back before; 0 where nobody did."""
+        it back before; 0 where nobody did. Not one that took it without a right."""
         for owner in sorted(self.ownership_epochs, key=lambda one: one.opened.time_ns, reverse=True):
-            if owner.opened.time_ns <= until_ns and (asks := self._asks_of(owner)):
+            rightful = owner.opened.time_ns <= until_ns and not naive_assignments.is_without_right(self, owner)
+            if rightful and (asks := self._asks_of(owner)):
                 return min(asks)[2]
         return 0
 
@@ -2278,12 +2284,14 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
 
 
 def _effect_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
-    """The sink wrote it down while the ownership epoch lasted: only the line of it is missing."""
+    """The sink wrote it down while the ownership epoch lasted: only the line of it is missing. Not where another member
+    took the record."""
     assert delivery.ownership_epoch
     opened, closed = delivery.ownership_epoch.opened, delivery.ownership_epoch.closed
     begin_ns = p.trial.earliest_ns(opened.time_ns) - TOLERANCE_NS
     end_ns = closed.time_ns + TOLERANCE_NS if closed else FOREVER
-    return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.effect_times if heard == offset)
+    heard = [effect for effect, of in p.effects_seen if of == offset and begin_ns <= effect.time_ns <= end_ns]
+    return any(not naive_assignments.was_taken(p, offset, effect) for effect in heard)
 
 
 def _among_last_words(delivery: Work) -> bool:

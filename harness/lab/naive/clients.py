@@ -48,6 +48,12 @@ def nameless(events: Iterable[Event]) -> set[str]:
     }
 
 
+def holds_several(events: Iterable[Event], source: str) -> bool:
+    """Several group members lived at once in the process of a file, or in another one of its member."""
+    listed = list(events)
+    return len(_at_once(listed, source)) > 1 or _lived_at_once(_asked_on_its_lane(listed, source))
+
+
 def request_logs_complete(events: Iterable[Event]) -> bool:
     """Every broker's was read to its end."""
     listed = list(events)

@@ -220,4 +220,5 @@ def _assigned_ns(p: Partition, held: OwnershipEpoch) -> float:
 def _alone(p: Partition, held: OwnershipEpoch) -> bool:
     """Everybody else's ownership epoch was over when it opened."""
     earlier = [one for one in p.ownership_epochs if one.opened.time_ns <= held.opened.time_ns and one != held]
+    earlier = [one for one in earlier if one not in p.mere_claims]
     return all(one.closed is not None and one.closed.time_ns <= held.opened.time_ns for one in earlier)
