@@ -566,6 +566,11 @@ class Trial:
         times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
         return times[0] if times else None
 
+    @cached_property
+    def states_compared(self) -> bool:
+        """Whether a state was written with two records of one key or entity."""
+        return naive_states.anything_compared(self)
+
     def lane_member(self, request: Event) -> str | None:
         lane = request.details.get("lane")
         return None if lane is None else self.member_of_lane.get(lane)
@@ -1682,6 +1687,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
         or (name in NOT_OF_TRANSACTIONS and p.trial.progress_in_transactions)
         or (name in NEED_TRANSACTIONS and not p.trial.progress_in_transactions)
         or (name == "stale-state" and p.trial.settings.get("effects") != "state")
+        or (name == "stale-state" and not p.trial.states_compared)
     )
 
 
