@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from histories import (
@@ -18,6 +21,7 @@ from histories import (
     fetched,
     finding,
     handled,
+    history,
     judged,
     judgement,
     lost,
@@ -36,6 +40,8 @@ from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
 from kafka_trial.model.drain_backlog import DrainBacklog
 from kafka_trial.model.liveness_bounds import Timing, convergence_bound_s, stall_window_s
 from kafka_trial.model.trial_context import Settings
+from lab.agreement.sayings import naive_says, vectorised_says
+from lab.history_strategies import History
 
 B_OF_ONE_LEFT = (
     "B = 11.0 s (a session expiry of 3 s: 3.0 s, a rebalance: 5.0 s, the commit interval: 1.0 s, "
@@ -627,3 +633,49 @@ def test_what_was_given_up_stays_so_when_the_partition_goes_on(then: list[Line])
     killed = [fault("kill", "m0"), exited("m0", signal=9), after(4), assigned("m1"), fetched("m1", 2)]
     lines = [*begun, *killed, *then, phase("drain"), after(15)]
     assert judged("stuck-partition", lines, settings=GIVES_UP) == []
+
+
+# --- progress outside of Kafka: what a client fetches before it is told where to start ------------------------------
+
+TAKEN = [assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1), delivered("m0", 2)]
+TAKEN_OVER = [*TAKEN, fault("kill", "m0"), exited("m0", signal=9), after(4), assigned("m1")]
+DRAINED = [phase("drain"), after(15)]
+
+
+def left_to_do(*lines: Line | list[Line], settings: Settings = GIVES_UP) -> list[int]:
+    """The first record of a stuck partition of five, as both judges name it."""
+    frame = {"settings": settings, "records": 5}
+    names = ("session_timeout_s", "poll_interval_s", "commit_interval_s", "delivery", "progress")
+    told = {name: getattr(settings, name) for name in names}
+    one = cast("History", SimpleNamespace(events=history([*lines, *DRAINED], records=5), settings=told))
+    assert naive_says(one)["stuck-partition"] == vectorised_says(one)["stuck-partition"]
+    return [found["offset"] for found in judged("stuck-partition", [*lines, *DRAINED], **frame)]
+
+
+@pytest.mark.parametrize("first", [0, 5], ids=["earliest", "latest"])
+def test_a_fetch_before_the_seek_is_no_start(first: int) -> None:
+    """m0 was killed with record 2, whose position it had stored; m1's client fetches as its policy says, then seeks."""
+    goes_on = [fetched("m1", first, size_bytes=9), fetched("m1", 3, size_bytes=9), *handled("m1", 3, 4)]
+    assert left_to_do(*TAKEN_OVER, *goes_on, fetched("m1", 5)) == []
+    assert left_to_do(*TAKEN_OVER, *goes_on, fetched("m1", 5), settings=with_settings(progress="sink")) == [2]
+
+
+def test_a_member_that_has_nothing_to_do_starts_where_it_sought() -> None:
+    """All but record 2 is done when m1 takes over: it fetches from the log start, seeks to the end, and waits there."""
+    all_done = [*TAKEN, fetched("m0", 5), *handled("m0", 3, 4), *TAKEN_OVER[len(TAKEN) :]]
+    assert left_to_do(*all_done, fetched("m1", 0, size_bytes=9), fetched("m1", 5)) == []
+    assert left_to_do(*all_done, fetched("m1", 0, size_bytes=9)) == [2]
+
+
+def test_who_seeks_past_what_nobody_was_brought_gives_nothing_up() -> None:
+    """m0 had been brought three records, as its next fetch shows: no position behind record 3 was stored."""
+    sought = [fetched("m1", 0, size_bytes=9), fetched("m1", 4, size_bytes=9), *handled("m1", 4), fetched("m1", 5)]
+    assert left_to_do(*TAKEN, fetched("m0", 3), *TAKEN_OVER[len(TAKEN) :], *sought) == [3]
+    assert left_to_do(*TAKEN, fetched("m0", 3), *TAKEN_OVER[len(TAKEN) :], *sought[1:]) == [3]
+    assert left_to_do(*TAKEN, fetched("m0", 4), *TAKEN_OVER[len(TAKEN) :], *sought) == []
+
+
+def test_a_fetch_from_the_end_acquits_nobody_that_stands_still() -> None:
+    """m1 fetches at the end as its policy says, and then before record 2, where it hangs."""
+    assert left_to_do(*TAKEN_OVER, fetched("m1", 5), fetched("m1", 2)) == [2]
+    assert left_to_do(*TAKEN_OVER, fetched("m1", 2, size_bytes=9), fetched("m1", 5)) == [2]

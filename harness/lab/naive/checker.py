@@ -1042,13 +1042,45 @@ class Partition:
                 return True
         return False
 
-    def newest_owner_began_at(self, until_ns: float) -> int:
-        """From where the process that last had the partition by then, and fetched, began to fetch, since it had given
-        it back before; 0 where nobody did."""
+    def given_up(self, until_ns: float) -> set[int]:
+        """Records below where the process that last had the partition by then, and fetched, began to work, which some
+        fetch before had brought."""
         for owner in sorted(self.ownership_epochs, key=lambda one: one.opened.time_ns, reverse=True):
-            if owner.opened.time_ns <= until_ns and (asks := self._asks_of(owner)):
-                return min(asks)[2]
-        return 0
+            if owner.opened.time_ns <= until_ns and (asks := sorted(self._asks_of(owner))):
+                began = self._work_began_at(owner, asks)
+                return {offset for offset in self.records if offset < began and self._was_brought(owner, offset)}
+        return set()
+
+    def _work_began_at(self, owner: OwnershipEpoch, asks: list[tuple[float, int, int]]) -> int:
+        """The last fetch that can have brought its first record; without one the lowest, if there is such a one that
+        begins neither at the log start nor where the group had committed."""
+        done = [work for work in self.completions if self.ownership_epoch_of_work(work) == owner]
+        done = [work for work in done if work.event.outcome != "discarded"]
+        begun = [work for work in self.deliveries if work.ownership_epoch == owner]
+        for first in [min(works, key=lambda work: work.event.seq) for works in (done, begun) if works][:1]:
+            brings = [at for begun_ns, _, at in asks if begun_ns <= first.event.time_ns and at <= first.offset]
+            if brings:
+                return brings[-1]
+        by_kafka = {self.log_start, *(answer.position for answer in self.offset_fetches)}
+        places = {at for _, _, at in asks}
+        return min(places - by_kafka or places)
+
+    def _was_brought(self, owner: OwnershipEpoch, offset: int) -> bool:
+        """Some fetch with bytes, not of the owner since it had the partition, from the record or before it; what its
+        process asked for next lies beyond the record, or says nothing."""
+        own = {number for _, number, _ in self._asks_of(owner)}
+        of_process: dict[str, list[tuple[float, int, Mapping[str, Any]]]] = {}
+        for number, (request, entry, begun_ns, ended_ns) in enumerate(self._asks):
+            source = _incarnation(self, str(self.trial.lane_member(request)), ended_ns)
+            if source is not None and not entry.get("error"):
+                of_process.setdefault(source, []).append((begun_ns, number, entry))
+        for asks in of_process.values():
+            ordered = sorted(asks, key=lambda ask: ask[:2])
+            for (_, number, entry), following in zip(ordered, [*ordered[1:], None], strict=True):
+                at, then = entry["offset"], following[2]["offset"] if following else -1
+                if number not in own and entry.get("size_bytes", 0) > 0 and at <= offset and not at < then <= offset:
+                    return True
+        return False
 
     def _asks_of(self, owner: OwnershipEpoch) -> list[tuple[float, int, int]]:
         """When its process asked for the partition, in which order, and from where."""
@@ -2901,8 +2933,8 @@ def _undone(p: Partition) -> list[int]:
     """Records not handled at the snapshot, and not committed past either."""
     if not p.trial.progress_in_kafka:
         gives_up = p.trial.settings.get("delivery") == "at-most-once"
-        began = p.newest_owner_began_at(p.trial.snapshot_ns or 0) if gives_up else 0
-        return [o for o in _unhandled_at_snapshot(p) if o >= began]
+        given_up = p.given_up(p.trial.snapshot_ns or 0) if gives_up else set()
+        return [o for o in _unhandled_at_snapshot(p) if o not in given_up]
     return [o for o in _unhandled_at_snapshot(p) if o >= _position_at_snapshot(p)]
 
 
