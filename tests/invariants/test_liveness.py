@@ -644,12 +644,16 @@ DRAINED = [phase("drain"), after(15)]
 
 def left_to_do(*lines: Line | list[Line], settings: Settings = GIVES_UP) -> list[int]:
     """The first record of a stuck partition of five, as both judges name it."""
-    frame = {"settings": settings, "records": 5}
+    return offsets_of("stuck-partition", *lines, *DRAINED, settings=settings)
+
+
+def offsets_of(name: str, *lines: Line | list[Line], settings: Settings = GIVES_UP) -> list[int]:
+    """The records of an anomaly, of a partition of five, as both judges name them."""
     names = ("session_timeout_s", "poll_interval_s", "commit_interval_s", "delivery", "progress")
     told = {name: getattr(settings, name) for name in names}
-    one = cast("History", SimpleNamespace(events=history([*lines, *DRAINED], records=5), settings=told))
-    assert naive_says(one)["stuck-partition"] == vectorised_says(one)["stuck-partition"]
-    return [found["offset"] for found in judged("stuck-partition", [*lines, *DRAINED], **frame)]
+    one = cast("History", SimpleNamespace(events=history(lines, records=5), settings=told))
+    assert naive_says(one)[name] == vectorised_says(one)[name]
+    return [found["offset"] for found in judged(name, lines, settings=settings, records=5)]
 
 
 @pytest.mark.parametrize("first", [0, 5], ids=["earliest", "latest"])
@@ -679,3 +683,32 @@ def test_a_fetch_from_the_end_acquits_nobody_that_stands_still() -> None:
     """m1 fetches at the end as its policy says, and then before record 2, where it hangs."""
     assert left_to_do(*TAKEN_OVER, fetched("m1", 5), fetched("m1", 2)) == [2]
     assert left_to_do(*TAKEN_OVER, fetched("m1", 2, size_bytes=9), fetched("m1", 5)) == [2]
+
+
+SET_ASIDE = [fetched("m1", 0, size_bytes=9), delivered("m1", 0), processed("m1", 0, outcome="discarded")]
+
+
+def test_what_was_begun_under_at_most_once_is_jumped_over() -> None:
+    """m1 sets record 0 aside and seeks behind record 2, whose position m0 had stored; nobody had begun record 3."""
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3, 4)) == []
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 4)) == [3]
+    others = with_settings(progress="sink")
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3, 4), settings=others) == [2]
+    in_kafka = with_settings(delivery="at-most-once")
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3, 4), settings=in_kafka) == [1, 2]
+
+
+def test_what_a_member_sets_aside_before_it_seeks_is_not_delivered_again() -> None:
+    """Its own store says that record 0 is done; whoever does it again, or says nothing of its end, is told of."""
+    assert offsets_of("redelivered", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3)) == []
+    assert offsets_of("redelivered", *TAKEN_OVER, *handled("m1", 0), *handled("m1", 3)) == [0]
+    assert offsets_of("redelivered", *TAKEN_OVER, delivered("m1", 0), *handled("m1", 3)) == [0]
+    assert offsets_of("redelivered", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 1, 3)) == [1]
+    in_kafka = with_settings(delivery="at-most-once")
+    assert offsets_of("redelivered", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3), settings=in_kafka) == [0]
+
+
+def test_a_record_that_was_set_aside_is_delivered_first_when_it_is_done() -> None:
+    """m1 is given record 4 by its reset policy, sets it aside, seeks back, and comes to it in turn."""
+    early = [delivered("m1", 4), processed("m1", 4, outcome="discarded")]
+    assert offsets_of("redelivered", *TAKEN_OVER, *early, *handled("m1", 3, 4)) == []

@@ -2111,17 +2111,27 @@ def retried(p: Partition) -> Iterator[Found]:
 
 
 def _repeated(p: Partition) -> Iterator[Work]:
-    for begun in p.begun:
-        alike = [other for other in p.begun if other.offset == begun.offset]
+    kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
+    for begun in kept:
+        alike = [other for other in kept if other.offset == begun.offset]
         before = [o for o in naive_aborts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
         if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
             yield begun
 
 
+def _is_set_aside(p: Partition, begun: Work) -> bool:
+    """Who keeps its progress itself found that it was not its own to do, and says that it discarded it."""
+    if p.trial.progress_in_kafka:
+        return False
+    ends = [handler.ended for handler in p.handlers if handler.begun == begun]
+    end = ends[0] if ends else begun
+    return end is not None and end.event.outcome == "discarded"
+
+
 def _had_elsewhere(p: Partition, begun: Work) -> bool:
     """Another ownership epoch had begun with the record, at whatever time."""
-    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset]
+    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset and not _is_set_aside(p, other)]
     return any(ownership_epoch not in (None, begun.ownership_epoch) for ownership_epoch in alike)
 
 
@@ -2307,7 +2317,10 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
             handled_ns = p.first_handled.get(offset)
-            done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
+            times = [] if handled_ns is None else [handled_ns]
+            if p.trial.settings.get("delivery") == "at-most-once":  # its position was stored before the work
+                times += [other.event.time_ns for other in p.deliveries if other.offset == offset]
+            done = any(p.trial.earliest_ns(at) <= delivery.event.time_ns + TOLERANCE_NS for at in times)
             if offset < log_start or (done and not p.trial.progress_in_kafka) or _effect_meanwhile(p, delivery, offset):
                 continue
             overtaken = log_start > max(earlier) + 1
