@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -42,6 +44,8 @@ from kafka_trial.judge.judge import judge_events
 from kafka_trial.model.drain_backlog import DrainBacklog
 from kafka_trial.model.liveness_bounds import Timing, convergence_bound_s, stall_window_s
 from kafka_trial.model.trial_context import Settings
+from lab.agreement.sayings import naive_says, vectorised_says
+from lab.history_strategies import History
 from lab.naive.checker import judge
 
 B_OF_ONE_LEFT = (
@@ -661,3 +665,82 @@ def test_what_was_given_up_stays_so_when_the_partition_goes_on(then: list[Line])
     killed = [fault("kill", "m0"), exited("m0", signal=9), after(4), assigned("m1"), fetched("m1", 2)]
     lines = [*begun, *killed, *then, phase("drain"), after(15)]
     assert judged("stuck-partition", lines, settings=GIVES_UP) == []
+
+
+# --- progress outside of Kafka: what a client fetches before it is told where to start ------------------------------
+
+TAKEN = [assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1), delivered("m0", 2)]
+TAKEN_OVER = [*TAKEN, fault("kill", "m0"), exited("m0", signal=9), after(4), assigned("m1")]
+DRAINED = [phase("drain"), after(15)]
+
+
+def left_to_do(*lines: Line | list[Line], settings: Settings = GIVES_UP) -> list[int]:
+    """The first record of a stuck partition of five, as both judges name it."""
+    return offsets_of("stuck-partition", *lines, *DRAINED, settings=settings)
+
+
+def offsets_of(name: str, *lines: Line | list[Line], settings: Settings = GIVES_UP) -> list[int]:
+    """The records of an anomaly, of a partition of five, as both judges name them."""
+    names = ("session_timeout_s", "poll_interval_s", "commit_interval_s", "delivery", "progress")
+    told = {name: getattr(settings, name) for name in names}
+    one = cast("History", SimpleNamespace(events=history(lines, records=5), settings=told))
+    assert naive_says(one)[name] == vectorised_says(one)[name]
+    return [found["offset"] for found in judged(name, lines, settings=settings, records=5)]
+
+
+@pytest.mark.parametrize("first", [0, 5], ids=["earliest", "latest"])
+def test_a_fetch_before_the_seek_is_no_start(first: int) -> None:
+    """m0 was killed with record 2, whose position it had stored; m1's client fetches as its policy says, then seeks."""
+    goes_on = [fetched("m1", first, size_bytes=9), fetched("m1", 3, size_bytes=9), *handled("m1", 3, 4)]
+    assert left_to_do(*TAKEN_OVER, *goes_on, fetched("m1", 5)) == []
+    assert left_to_do(*TAKEN_OVER, *goes_on, fetched("m1", 5), settings=with_settings(progress="sink")) == [2]
+
+
+def test_a_member_that_has_nothing_to_do_starts_where_it_sought() -> None:
+    """All but record 2 is done when m1 takes over: it fetches from the log start, seeks to the end, and waits there."""
+    all_done = [*TAKEN, fetched("m0", 5), *handled("m0", 3, 4), *TAKEN_OVER[len(TAKEN) :]]
+    assert left_to_do(*all_done, fetched("m1", 0, size_bytes=9), fetched("m1", 5)) == []
+    assert left_to_do(*all_done, fetched("m1", 0, size_bytes=9)) == [2]
+
+
+def test_who_seeks_past_what_nobody_was_brought_gives_nothing_up() -> None:
+    """m0 had been brought three records, as its next fetch shows: no position behind record 3 was stored."""
+    sought = [fetched("m1", 0, size_bytes=9), fetched("m1", 4, size_bytes=9), *handled("m1", 4), fetched("m1", 5)]
+    assert left_to_do(*TAKEN, fetched("m0", 3), *TAKEN_OVER[len(TAKEN) :], *sought) == [3]
+    assert left_to_do(*TAKEN, fetched("m0", 3), *TAKEN_OVER[len(TAKEN) :], *sought[1:]) == [3]
+    assert left_to_do(*TAKEN, fetched("m0", 4), *TAKEN_OVER[len(TAKEN) :], *sought) == []
+
+
+def test_a_fetch_from_the_end_acquits_nobody_that_stands_still() -> None:
+    """m1 fetches at the end as its policy says, and then before record 2, where it hangs."""
+    assert left_to_do(*TAKEN_OVER, fetched("m1", 5), fetched("m1", 2)) == [2]
+    assert left_to_do(*TAKEN_OVER, fetched("m1", 2, size_bytes=9), fetched("m1", 5)) == [2]
+
+
+SET_ASIDE = [fetched("m1", 0, size_bytes=9), delivered("m1", 0), processed("m1", 0, outcome="discarded")]
+
+
+def test_what_was_begun_under_at_most_once_is_jumped_over() -> None:
+    """m1 sets record 0 aside and seeks behind record 2, whose position m0 had stored; nobody had begun record 3."""
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3, 4)) == []
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 4)) == [3]
+    others = with_settings(progress="sink")
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3, 4), settings=others) == [2]
+    in_kafka = with_settings(delivery="at-most-once")
+    assert offsets_of("poll-skip", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3, 4), settings=in_kafka) == [1, 2]
+
+
+def test_what_a_member_sets_aside_before_it_seeks_is_not_delivered_again() -> None:
+    """Its own store says that record 0 is done; whoever does it again, or says nothing of its end, is told of."""
+    assert offsets_of("redelivered", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3)) == []
+    assert offsets_of("redelivered", *TAKEN_OVER, *handled("m1", 0), *handled("m1", 3)) == [0]
+    assert offsets_of("redelivered", *TAKEN_OVER, delivered("m1", 0), *handled("m1", 3)) == [0]
+    assert offsets_of("redelivered", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 1, 3)) == [1]
+    in_kafka = with_settings(delivery="at-most-once")
+    assert offsets_of("redelivered", *TAKEN_OVER, *SET_ASIDE, *handled("m1", 3), settings=in_kafka) == [0]
+
+
+def test_a_record_that_was_set_aside_is_delivered_first_when_it_is_done() -> None:
+    """m1 is given record 4 by its reset policy, sets it aside, seeks back, and comes to it in turn."""
+    early = [delivered("m1", 4), processed("m1", 4, outcome="discarded")]
+    assert offsets_of("redelivered", *TAKEN_OVER, *early, *handled("m1", 3, 4)) == []

@@ -34,7 +34,7 @@ class Rule:
     """`claimed`: can this anomaly break the claim at all? `excuse`: weighs one instance where it can.
 
     `core`: the deliveries that cannot be acquitted by a judge that never looks for it. `moot`: reasons for leaving a
-    case undecided that do not matter to a delivery, whichever way the case went.
+    case undecided that do not matter to a claimed delivery or state, whichever way the case went.
     """
 
     claimed: Callable[[Claim], bool]

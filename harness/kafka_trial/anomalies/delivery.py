@@ -135,8 +135,10 @@ def redelivered(partitions: Partitions) -> Findings:
     claimed.
 
     "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). It counts in
-    another ownership epoch, and inside one where the record or a later one had been completed (else it was `retried`).
-    A record that was completed twice was delivered again, whatever the member printed of its deliveries.
+    another ownership epoch, and inside one where the record or a later one had been completed (else it was
+    `retried`). A record that was completed twice was delivered again, whatever the member printed of its
+    deliveries. Where its progress is not in Kafka, a record that its member says it discarded is not counted: a
+    client may be given records before it is told to seek, and the member's own store says that they are done.
 
     With a sink, each further effect of a record counts too, beyond the handlings that lines report.
 

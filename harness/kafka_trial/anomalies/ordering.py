@@ -140,15 +140,16 @@ def poll_skip(partitions: Partitions) -> Findings:
     """Inside one ownership epoch the deliveries jumped over a readable record, and no later delivery there made it
     good.
 
-    "The position … will be one larger than the highest offset the consumer has seen in that partition. It automatically
-    advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer Position). Offsets are not
-    dense: only records that the control read found can be skipped, not markers, nor aborted, compacted or deleted
-    records. Legal if the consumer says that it took the record (`processed`, whatever the outcome), or if its sink saw
-    an effect of it meanwhile. Legal if order is claimed per key or not at all, because handlers may then begin in
-    another order. Legal too if its progress is not in Kafka and the record had been handled by then: it looked up how
-    far others had come, and continued there (`seek`). Undecided if a killed member may have taken the record in its
-    last act, the log start overtook the position, or the lines may belong to several clients of one process. If a later
-    delivery fills the gap, it is a reordering (`nonmonotonic-poll`).
+    "The position … will be one larger than the highest offset the consumer has seen in that partition. It
+    automatically advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer
+    Position). Offsets are not dense: only records that the control read found can be skipped, not markers, nor
+    aborted, compacted or deleted records. Legal if the consumer says that it took the record (`processed`, whatever
+    the outcome), or if its sink saw an effect of it meanwhile. Legal if order is claimed per key or not at all,
+    because handlers may then begin in another order. Legal too if its progress is not in Kafka and the record had
+    been handled by then: it looked up how far others had come, and continued there (`seek`); under at-most-once
+    what another ownership epoch had begun counts. Undecided if a killed member may have taken the record in its
+    last act, the log start overtook the position, or the lines may belong to several clients of one process. If a
+    later delivery fills the gap, it is a reordering (`nonmonotonic-poll`).
 
     Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
 

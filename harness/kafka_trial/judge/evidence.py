@@ -142,6 +142,12 @@ def _row_states(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return None if by_key or trial_context.rows_told else NotJudged(NotJudgedReason.ROWS_UNKNOWN)
 
 
+def _states_compared(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Only a state that two records of its key wrote can end as that of the older one."""
+    vacuous = _row_states(trial_context, seen) is None and not trial_context.states_compared
+    return NotJudged(NotJudgedReason.NO_STATES_COMPARED) if vacuous else None
+
+
 def _member_lines(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.events == "none":
         return NotJudged(NotJudgedReason.NO_EVENTS)
@@ -358,6 +364,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "ids": _ids,
     "effects": _effects,
     "row states": _row_states,
+    "states compared": _states_compared,
     "offsets log": _offsets_log,
     "requests": _requests,
     "log ends": _log_ends,

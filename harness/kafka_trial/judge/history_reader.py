@@ -203,6 +203,7 @@ class FileReader:
         self._own_times.tell()
         assignments = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
         rolled_back = self._row_states.rolled_back()
+        self.builder.states_compared |= self._row_states.compared
         states = [made_rows(ROLLED_BACK_ROWS, self.source, **rolled_back)] if rolled_back else []
         failed = made_rows(FAILED_BATCHES, self.source, **self._failed_batches.rows())
         return pa.concat_tables([assignments, *states, failed, self._named.moved(), *self._handed_on.rows(self.source)])

@@ -43,6 +43,7 @@ class NotJudgedReason(StrEnum):
     NO_EFFECT = "no effect of the consumer was seen"
     NO_STATES = 'none of its effects is declared to be a state ([evidence] effects = "state")'
     ROWS_UNKNOWN = "no change was seen of a row of its table (it has none, or they were not followed)"
+    NO_STATES_COMPARED = "no row of its table, or key at its sink, was written with two records of one key or entity"
     NO_EFFECT_OF_RECORDS = "no effect belongs to a record that the control read found"
     NONE_DELIVERED = "the consumer reported no delivered record"
     PARTITIONS_UNKNOWN = (

@@ -107,7 +107,7 @@ class IdIndex:
             *("slice", "offset", "checksum", "json_checksum", "source", "seq", "timestamp_ns", "key_hash")
         )
         self.aborted = Register("slice", "offset")
-        self.sends = Register("checksum", "seq", "time_ns", "entity_hash")
+        self.sends = Register("checksum", "seq", "time_ns", "key_hash", "entity_hash")
         self.acked = Register("slice", "offset")
         self._sent: list[Ints] | None = None
 

@@ -75,8 +75,8 @@ class IdJoins:
         id_hash = id_hashes(columns.text("id", rows))
         sent, records = columns["checksum"][rows], self.known.records
         about = {name: columns[name][rows] for name in ("seq", "time_ns")}
-        entity_hash = id_hashes(columns.text("entity", rows))
-        self.known.sends.take(id_hash=id_hash, checksum=sent, **about, entity_hash=entity_hash)
+        whose = {f"{name}_hash": id_hashes(columns.text(name, rows)) for name in ("key", "entity")}
+        self.known.sends.take(id_hash=id_hash, checksum=sent, **about, **whose)
         send, found = records.all_of(id_hash)
         read = records.get("checksum", found)
         altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)

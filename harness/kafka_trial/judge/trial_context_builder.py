@@ -83,6 +83,7 @@ class TrialContextBuilder(HistoryNames):
     false_times: list[tuple[int, int, int]] = field(default_factory=list)
     sink_seen: bool = False
     rows_told: bool = False
+    states_compared: bool = False
     bodies_compared: bool = False
     ids_told: bool = False
     sends: int = 0
@@ -141,6 +142,7 @@ class TrialContextBuilder(HistoryNames):
             through=tuple(IntermediateTopic(topic, **found) for topic, found in self.through.items()),
             sink_seen=self.sink_seen,
             rows_told=self.rows_told,
+            states_compared=self.states_compared,
             bodies_compared=self.bodies_compared,
             ids_told=self.ids_told,
             sends=self.sends,

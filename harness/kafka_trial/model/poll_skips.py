@@ -18,6 +18,7 @@ from kafka_trial.model.kernels import (
     at_or_after,
     between,
     exactly,
+    first_of,
     in_ranges,
     joined,
     max_before,
@@ -107,11 +108,23 @@ def _done_before(batch: Batch, skipped: Table) -> Bools:
     """Returns whether each record had been handled by the time of the jump, where the consumer's own store can tell it.
 
     A member that was frozen goes on with what it holds; who has its partition finds that done, and goes on behind it.
+    Under at-most-once the position is stored before the work: there what another ownership epoch had begun is done.
     """
-    if batch.trial_context.settings.in_offsets_log:
+    settings, done_ns = batch.trial_context.settings, skipped["handled_ns"]
+    if settings.in_offsets_log:
         return np.zeros(len(skipped), np.bool_)
-    done: Bools = batch.earliest(skipped["handled_ns"]) <= at_latest(skipped["jumped_ns"])
+    if settings.delivery == "at-most-once":
+        done_ns = np.minimum(done_ns, _first_begun_ns(batch, skipped))
+    done: Bools = batch.earliest(done_ns) <= at_latest(skipped["jumped_ns"])
     return done
+
+
+def _first_begun_ns(batch: Batch, skipped: Table) -> Ints:
+    """Returns when each record was delivered first, NEVER if it never was."""
+    begun = deliveries(batch).sorted_by("slice", "offset", "time_ns")
+    begun = begun.take(first_of(begun["slice"], begun["offset"]))
+    row = exactly(begun["slice"], begun["offset"], skipped["slice"], skipped["offset"])
+    return picked(begun["time_ns"], row, NEVER)
 
 
 def _log_starts_max(batch: Batch, skipped: Table) -> Ints:

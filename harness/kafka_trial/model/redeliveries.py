@@ -8,17 +8,19 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.handler_retries import handler_starts
+from kafka_trial.model.handlers import finished_handlers
 from kafka_trial.model.kernels import NEVER, NONE, first_of, joined, ordered, per_group, picked
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.partition import Redeliveries, Retries
+from kafka_trial.model.rows import Kind, Outcome
 from kafka_trial.model.sink_effects import done_again
 from kafka_trial.model.start_positions import floors
-from kafka_trial.model.table import Table, stacked
+from kafka_trial.model.table import Table, is_among, stacked
 from kafka_trial.model.truncations import truncated_below
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
-    from kafka_trial.model.kernels import Array
+    from kafka_trial.model.kernels import Array, Bools
 
 
 @index
@@ -49,6 +51,7 @@ def _begun_again(batch: Batch) -> tuple[Table, Array]:
     none of them.
     """
     deliveries = handler_starts(batch)
+    deliveries = deliveries.take(~_set_aside(batch, deliveries))
     record = joined(deliveries["slice"], deliveries["offset"])
     order = ordered(record, deliveries["time_ns"])
     deliveries, record = deliveries.take(order), record[order]
@@ -64,3 +67,16 @@ def _begun_again(batch: Batch) -> tuple[Table, Array]:
     elsewhere = low[number] != high[number]
     again = held & ~first & (elsewhere | deliveries["repeated"]) & ~deliveries["retry"]
     return deliveries.having(elsewhere=elsewhere).take(again), floors(batch)[deliveries["ownership_epoch"][again]]
+
+
+def _set_aside(batch: Batch, starts: Table) -> Bools:
+    """Returns which rows of `handler_starts` ended in the word that the record was discarded, where progress is not in
+    Kafka: a client may be given records before it is told to seek, and its member finds in its own store that they are
+    not its own to do."""
+    if batch.trial_context.settings.in_offsets_log:
+        return np.zeros(len(starts), np.bool_)
+    said, handlers, names = batch.of(Kind.PROCESSED), finished_handlers(batch), ("slice", "source", "seq", "offset")
+    said = said.take(said["outcome"] == Outcome.DISCARDED)
+    ended = handlers.take(is_among(handlers.having(seq=handlers["end_seq"]), said, *names))
+    begun: Bools = is_among(starts, ended.having(seq=ended["start_seq"]), *names)
+    return begun | ((starts["kind"] == Kind.PROCESSED) & is_among(starts, said, *names))

@@ -35,5 +35,7 @@ def stale_states(batch: Batch) -> StaleStates:
             (Undecided.MAY_COME_AGAIN, open_ended | elsewhere),
             (Undecided.UNANSWERED_STATE, rows["last_state"] == LastState.UNANSWERED),
             (Undecided.OUTPUTS_APART, rows["last_state"] == LastState.APART),
+            (Undecided.KEY_UNORDERED, rows["last_state"] == LastState.KEY_UNORDERED),
+            (Undecided.UNORDERED, rows["last_state"] == LastState.UNORDERED),
         ),
     )

@@ -91,6 +91,8 @@ class LastState(IntEnum):
     CERTAIN = 0
     UNANSWERED = 1  # the sink closed the connection of an effect, which may have been written
     APART = 2  # its states lie in several partitions of the output topic
+    KEY_UNORDERED = 3  # where two records of a key lie does not tell which is newer
+    UNORDERED = 4  # nor when two of an entity, or of two partitions, were sent
 
 
 class Protocol(IntEnum):

@@ -19,6 +19,8 @@ import numpy as np
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_at, known_clients, members_of
 from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.handlers import completions
+from kafka_trial.model.inferred_ownership_epochs import fetches
 from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest, at_latest_in_logs
 from kafka_trial.model.kernels import (
     NEVER,
@@ -29,10 +31,12 @@ from kafka_trial.model.kernels import (
     at_or_after,
     at_or_before,
     between,
+    first_of,
     greatest_in,
     in_ranges,
     joined,
     next_in,
+    ordered,
     per_group,
     picked,
 )
@@ -40,8 +44,8 @@ from kafka_trial.model.ownership_epochs import deliveries, epoch_owners, ownersh
 from kafka_trial.model.ownership_log import others_hold
 from kafka_trial.model.request_logs import position_answers, timed_fetches
 from kafka_trial.model.rights import without_right
-from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table, stacked
+from kafka_trial.model.rows import Kind, Outcome
+from kafka_trial.model.table import Table, is_among, stacked
 
 
 @index
@@ -210,3 +214,62 @@ def _durable(batch: Batch) -> Ints:
     before = picked(by_time["committed_offset"], surely, NONE)
     known = np.where(before == NONE, -1, before)  # before the first commit the log start was the floor
     return np.where(lowest == NEVER, before, np.minimum(np.where(lowest == NEVER, known, lowest), known))
+
+
+# --- progress outside of Kafka -------------------------------------------------------------------------------------
+
+
+@index
+def external_starts(batch: Batch) -> Ints:
+    """Returns from where each ownership epoch began to work, of a consumer whose progress is not in Kafka; NONE where
+    its member is not known to have fetched.
+
+    A client may fetch before it is told to seek: from its group's committed offset, or as its reset policy says. So it
+    began with the last fetch that can have brought the first record that it worked on. Where it worked on none, the
+    lowest fetch since it had given the partition back counts; one from where Kafka says, only if there was no other.
+    """
+    held, asks = ownership_epochs(batch), fetches(batch)
+    asks = asks.having(given=_given_by_kafka(batch, asks)).take(ordered(*(asks[name] for name in _BY_ASKED)))
+    both = joined(*(np.concatenate([asks[name], held[name]]) for name in ("slice", "source")))
+    group, wanted = both[: len(asks)], both[len(asks) :]
+    since_ns = picked(held["close_ns"], held["before"], NONE)
+    which, row = in_ranges(*between(group, asks["asked_ns"], wanted, since_ns, held["close_ns"]))
+    asks, size = asks.take(row), len(held)
+    offset, time_ns = _first_work(batch)
+    brings = (asks["asked_ns"] <= time_ns[which]) & (asks["fetch_position"] <= offset[which])
+    last = per_group(which[brings], np.flatnonzero(brings), size, how="max", start=-1)
+    lowest, own = (
+        per_group(which[these], asks["fetch_position"][these], size, how="min", start=NEVER)
+        for these in (np.ones(len(asks), np.bool_), ~asks["given"])
+    )
+    without_work = np.where(own != NEVER, own, lowest)
+    return np.where(
+        last >= 0, picked(asks["fetch_position"], last, NONE), np.where(lowest == NEVER, NONE, without_work)
+    )
+
+
+_BY_ASKED = ("slice", "source", "asked_ns", "at_ns", "proof_source", "proof_seq")
+
+
+def _given_by_kafka(batch: Batch, asks: Table) -> Bools:
+    """Returns which fetches begin at the log start, or at an offset that the group's coordinator had answered."""
+    answers = position_answers(batch)
+    answered = answers.only("slice").having(fetch_position=answers["committed_offset"])
+    at_start = asks["fetch_position"] == batch.log_starts[asks["slice"]]
+    given: Bools = at_start | is_among(asks, answered, "slice", "fetch_position")
+    return given
+
+
+def _first_work(batch: Batch) -> tuple[Ints, Ints]:
+    """Returns offset and time of the first record that each ownership epoch completed and did not discard, else of its
+    first delivery; NONE without any."""
+    done, said = completions(batch), batch.of(Kind.PROCESSED)
+    discarded = said.take(said["outcome"] == Outcome.DISCARDED)
+    done = done.take(~is_among(done, discarded, "slice", "source", "seq", "offset") & (done["begun_in"] >= 0))
+    done = done.having(ownership_epoch=done["begun_in"]).sorted_by("ownership_epoch", "seq")
+    given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
+    found = np.full((2, len(ownership_epochs(batch))), NONE, np.int64)
+    for work in (given, done):
+        first = work.take(first_of(work["ownership_epoch"]))
+        found[:, first["ownership_epoch"]] = first["offset"], first["time_ns"]
+    return found[0], found[1]

@@ -10,14 +10,18 @@ from kafka_trial.model import commits_log
 from kafka_trial.model.commits import commit_regressions
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handlers import finished_handlers, first_handled_of_records
-from kafka_trial.model.inferred_ownership_epochs import first_fetch_positions
+from kafka_trial.model.inferred_ownership_epochs import fetches as member_fetches
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
     Array,
+    Bools,
     Ints,
     between,
     counts,
+    covering,
+    joined,
+    next_in,
     ordered,
     per_group,
     picked,
@@ -28,6 +32,7 @@ from kafka_trial.model.ownership_log import never_given
 from kafka_trial.model.rebalances import ended_by_rebalances
 from kafka_trial.model.rights import without_right
 from kafka_trial.model.rows import Kind
+from kafka_trial.model.start_positions import external_starts
 from kafka_trial.model.stuck_classes import last_fetches, stuck_class
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import TrialContext
@@ -76,9 +81,9 @@ def summaries(batch: Batch) -> Table:
     """Returns one row a slice (numbered as in the trial context), in the light of the snapshot.
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled, nor given up, see
-    `_given_up`), lag (records at or above it), all_handled_ns, converged_ns (since when all was handled and committed;
-    NEVER: not), stuck_class (a place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last fetch;
-    NONE: there is none), backlog (at the beginning of the drain), longest_ns (handler, before the faults),
+    `_is_given_up`), lag (records at or above it), all_handled_ns, converged_ns (since when all was handled and
+    committed; NEVER: not), stuck_class (a place in CLASSES), last_fetch_error and last_fetch_ns (of the owner's last
+    fetch; NONE: there is none), backlog (at the beginning of the drain), longest_ns (handler, before the faults),
     regression_seq and regression_source (of the backward commit that stands, -1: none), fresh (records that were
     appended since a member last got the partition), revocations and revocations_met (ownership epochs that a rebalance
     ended, and those that may have had a record in hand then, see `rebalances.py`),
@@ -91,7 +96,7 @@ def summaries(batch: Batch) -> Table:
     at_ns = snapshot_ns(batch.trial_context)
     committed = _progress(batch, at_ns)
     records = batch.records
-    rest = records["offset"] >= np.maximum(committed, _given_up(batch, at_ns))[records["slice"]]
+    rest = (records["offset"] >= committed[records["slice"]]) & ~_is_given_up(batch, at_ns)
     undone = rest & (first_handled_of_records(batch).time_ns > at_ns)
     done_ns = per_group(
         records["slice"][rest], first_handled_of_records(batch).time_ns[rest], batch.size, how="max", start=NONE
@@ -144,26 +149,35 @@ def _progress(batch: Batch, at_ns: int) -> Ints:
     return commits_log.standing(batch, at_ns)
 
 
-def _given_up(batch: Batch, at_ns: int) -> Ints:
-    """Returns below which offset the records of each slice are given up at that time; NONE where none are.
+def _is_given_up(batch: Batch, at_ns: int) -> Bools:
+    """Returns which of `batch.records` are given up at that time.
 
     Under at-most-once "messages may be lost but are never redelivered" (Kafka, Message Delivery Semantics). Where
-    progress is not in Kafka, nobody sees up to where a member stored its position before the work. But whoever has the
-    partition, or last had, asks for none that lie below where it began to fetch: in this process, since it had given it
-    back before. Whoever only looks at the log, and never has the partition, gives nothing up; nor does who only says
-    that it has it, or took it, while the group gave it to others.
+    progress is not in Kafka, nobody sees up to where a member stored its position before the work. But it stores none
+    that lies beyond what it was brought; and whoever has the partition, or last had, asks for none that lie below where
+    it began to work: in this process, since it had given it back before. Whoever only looks at the log, and never has
+    the partition, gives nothing up; nor does who only says that it has it, or took it, while the group gave it to
+    others.
     """
-    settings, given_up = batch.trial_context.settings, np.full(batch.size, NONE, np.int64)
+    settings, records = batch.trial_context.settings, batch.records
     if settings.in_offsets_log or settings.delivery != "at-most-once":
-        return given_up
+        return np.zeros(len(records), np.bool_)
     held = ownership_epochs(batch)
-    began = first_fetch_positions(batch, held.having(open_ns=picked(held["close_ns"], held["before"], NONE)))
-    own = held.having(began=began)
+    own = held.having(began=external_starts(batch), since_ns=picked(held["close_ns"], held["before"], NONE))
     rightful = ~(without_right(batch) & never_given(batch, held["slice"], held["member"]))
-    own = own.take((held["open_ns"] <= at_ns) & (began != NONE) & rightful)
-    own = own.sorted_by("slice", "open_ns")
-    given_up[own["slice"]] = own["began"]  # sorted: the last one is written last
-    return given_up
+    own = own.take((own["open_ns"] <= at_ns) & (own["began"] != NONE) & rightful).sorted_by("slice", "open_ns")
+    newest = np.full(batch.size, -1, np.int64)
+    newest[own["slice"]] = np.arange(len(own))  # sorted: the last one is written last
+    below = records["offset"] < picked(own["began"], newest, NONE)[records["slice"]]
+    asks = member_fetches(batch)
+    following = next_in(joined(asks["slice"], asks["source"]))
+    asks = asks.having(next_position=picked(asks["fetch_position"], following, NEVER))
+    mine = asks["source"] == picked(own["source"], newest, -1)[asks["slice"]]
+    mine &= asks["asked_ns"] >= picked(own["since_ns"], newest, NEVER)[asks["slice"]]
+    got = asks.take((asks["answered_bytes"] > 0) & ~mine)
+    until = np.where(got["next_position"] > got["fetch_position"], got["next_position"], NEVER)
+    brought = covering(got["slice"], got["fetch_position"], until, records["slice"], records["offset"]) > 0
+    return below & brought
 
 
 def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:

@@ -453,6 +453,7 @@ class TrialContext:
     through: tuple[IntermediateTopic, ...] = ()
     sink_seen: bool = False
     rows_told: bool = False  # changes of its table say of which row they are
+    states_compared: bool = False  # a row, or a key at the sink, was written with two records of one key or entity
     bodies_compared: bool = False  # those of effects, with what was sent
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked

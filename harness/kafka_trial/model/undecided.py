@@ -74,6 +74,14 @@ class Undecided(StrEnum):
         "the states of one key lie in several partitions of the output topic, between which Kafka promises no order, "
         "and one of these ends with an older record: it is not known which state is the last (give the output the key)"
     )
+    KEY_UNORDERED = (
+        "a state ended with another record than one before, and it is not known which of the two is newer: the log "
+        "does not hold both, or one of them at several places, or no send named the id"
+    )
+    UNORDERED = (
+        "a state ended with another record of its entity, or of another partition, than one before, and it is not "
+        "known which of the two is newer: their timestamps and sends disagree, or one of these is not known"
+    )
     ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
     OWNER_UNKNOWN = "it is not known who owned the partition"
     ABORT_UNKNOWN = (

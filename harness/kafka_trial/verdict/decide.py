@@ -179,7 +179,7 @@ def _weigh(found: AnomalyResult, claim: Claim) -> _Weighed:
     guilty = [instance for instance, weight, _ in weights if weight == "violation"]
     excused = Counter(because for _, weight, because in weights if weight == "tolerated")
     clusters = [instance for instance, weight, _ in weights if weight == "ground"]
-    moot = rule.moot.get(claim.delivery, ())
+    moot = (*rule.moot.get(claim.delivery, ()), *rule.moot.get(claim.state, ()))
     undecided = Counter({reason: count for reason, count in found.undecided.items() if reason not in moot})
     undecided += Counter(because for _, weight, because in weights if weight == "undecided")
     # What was only counted is like what was kept: it is added where most of that is.

@@ -566,6 +566,11 @@ class Trial:
         times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
         return times[0] if times else None
 
+    @cached_property
+    def states_compared(self) -> bool:
+        """Whether a state was written with two records of one key or entity."""
+        return naive_states.anything_compared(self)
+
     def lane_member(self, request: Event) -> str | None:
         lane = request.details.get("lane")
         return None if lane is None else self.member_of_lane.get(lane)
@@ -1042,14 +1047,46 @@ class Partition:
                 return True
         return False
 
-    def newest_owner_began_at(self, until_ns: float) -> int:
-        """From where the process that last had the partition by then, and fetched, began to fetch, since it had given
-        it back before; 0 where nobody did. Not one that took it without a right."""
+    def given_up(self, until_ns: float) -> set[int]:
+        """Records below where the process that last had the partition by then, and fetched, began to work, which some
+        fetch before had brought. Not one that took it without a right."""
         for owner in sorted(self.ownership_epochs, key=lambda one: one.opened.time_ns, reverse=True):
             rightful = owner.opened.time_ns <= until_ns and not naive_assignments.is_without_right(self, owner)
-            if rightful and (asks := self._asks_of(owner)):
-                return min(asks)[2]
-        return 0
+            if rightful and (asks := sorted(self._asks_of(owner))):
+                began = self._work_began_at(owner, asks)
+                return {offset for offset in self.records if offset < began and self._was_brought(owner, offset)}
+        return set()
+
+    def _work_began_at(self, owner: OwnershipEpoch, asks: list[tuple[float, int, int]]) -> int:
+        """The last fetch that can have brought its first record; without one the lowest, if there is such a one that
+        begins neither at the log start nor where the group had committed."""
+        done = [work for work in self.completions if self.ownership_epoch_of_work(work) == owner]
+        done = [work for work in done if work.event.outcome != "discarded"]
+        begun = [work for work in self.deliveries if work.ownership_epoch == owner]
+        for first in [min(works, key=lambda work: work.event.seq) for works in (done, begun) if works][:1]:
+            brings = [at for begun_ns, _, at in asks if begun_ns <= first.event.time_ns and at <= first.offset]
+            if brings:
+                return brings[-1]
+        by_kafka = {self.log_start, *(answer.position for answer in self.offset_fetches)}
+        places = {at for _, _, at in asks}
+        return min(places - by_kafka or places)
+
+    def _was_brought(self, owner: OwnershipEpoch, offset: int) -> bool:
+        """Some fetch with bytes, not of the owner since it had the partition, from the record or before it; what its
+        process asked for next lies beyond the record, or says nothing."""
+        own = {number for _, number, _ in self._asks_of(owner)}
+        of_process: dict[str, list[tuple[float, int, Mapping[str, Any]]]] = {}
+        for number, (request, entry, begun_ns, ended_ns) in enumerate(self._asks):
+            source = _incarnation(self, str(self.trial.lane_member(request)), ended_ns)
+            if source is not None and not entry.get("error"):
+                of_process.setdefault(source, []).append((begun_ns, number, entry))
+        for asks in of_process.values():
+            ordered = sorted(asks, key=lambda ask: ask[:2])
+            for (_, number, entry), following in zip(ordered, [*ordered[1:], None], strict=True):
+                at, then = entry["offset"], following[2]["offset"] if following else -1
+                if number not in own and entry.get("size_bytes", 0) > 0 and at <= offset and not at < then <= offset:
+                    return True
+        return False
 
     def _asks_of(self, owner: OwnershipEpoch) -> list[tuple[float, int, int]]:
         """When its process asked for the partition, in which order, and from where."""
@@ -1688,6 +1725,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
         or (name in NOT_OF_TRANSACTIONS and p.trial.progress_in_transactions)
         or (name in NEED_TRANSACTIONS and not p.trial.progress_in_transactions)
         or (name == "stale-state" and p.trial.settings.get("effects") != "state")
+        or (name == "stale-state" and not p.trial.states_compared)
     )
 
 
@@ -2079,17 +2117,27 @@ def retried(p: Partition) -> Iterator[Found]:
 
 
 def _repeated(p: Partition) -> Iterator[Work]:
-    for begun in p.begun:
-        alike = [other for other in p.begun if other.offset == begun.offset]
+    kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
+    for begun in kept:
+        alike = [other for other in kept if other.offset == begun.offset]
         before = [o for o in naive_aborts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
         if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
             yield begun
 
 
+def _is_set_aside(p: Partition, begun: Work) -> bool:
+    """Who keeps its progress itself found that it was not its own to do, and says that it discarded it."""
+    if p.trial.progress_in_kafka:
+        return False
+    ends = [handler.ended for handler in p.handlers if handler.begun == begun]
+    end = ends[0] if ends else begun
+    return end is not None and end.event.outcome == "discarded"
+
+
 def _had_elsewhere(p: Partition, begun: Work) -> bool:
     """Another ownership epoch had begun with the record, at whatever time."""
-    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset]
+    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset and not _is_set_aside(p, other)]
     return any(ownership_epoch not in (None, begun.ownership_epoch) for ownership_epoch in alike)
 
 
@@ -2275,7 +2323,10 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
             handled_ns = p.first_handled.get(offset)
-            done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
+            times = [] if handled_ns is None else [handled_ns]
+            if p.trial.settings.get("delivery") == "at-most-once":  # its position was stored before the work
+                times += [other.event.time_ns for other in p.deliveries if other.offset == offset]
+            done = any(p.trial.earliest_ns(at) <= delivery.event.time_ns + TOLERANCE_NS for at in times)
             if offset < log_start or (done and not p.trial.progress_in_kafka) or _effect_meanwhile(p, delivery, offset):
                 continue
             overtaken = log_start > max(earlier) + 1
@@ -2903,8 +2954,8 @@ def _undone(p: Partition) -> list[int]:
     """Records not handled at the snapshot, and not committed past either."""
     if not p.trial.progress_in_kafka:
         gives_up = p.trial.settings.get("delivery") == "at-most-once"
-        began = p.newest_owner_began_at(p.trial.snapshot_ns or 0) if gives_up else 0
-        return [o for o in _unhandled_at_snapshot(p) if o >= began]
+        given_up = p.given_up(p.trial.snapshot_ns or 0) if gives_up else set()
+        return [o for o in _unhandled_at_snapshot(p) if o not in given_up]
     return [o for o in _unhandled_at_snapshot(p) if o >= _position_at_snapshot(p)]
 
 
