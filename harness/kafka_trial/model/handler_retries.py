@@ -85,12 +85,10 @@ def _effect_behind(batch: Batch, begun: Table) -> Bools:
     Of the record itself it may have heard: the member had no answer, and must try again. Who merely claims the
     partition begins none (`rights.py`).
     """
-    effects, number = (
-        batch.of(Kind.EFFECT),
-        np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"])),
-    )
+    effects, epochs = batch.of(Kind.EFFECT), ownership_epochs(batch)
+    number = np.lexsort((epochs["open_ns"], epochs["slice"]))
     number = number[~mere_claims(batch)[number]]
-    held = ownership_epochs(batch).take(number)
+    held = epochs.take(number)
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     heard = table(ownership_epoch=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
     heard = heard.take(heard["ownership_epoch"] >= 0).having(number=np.full(int((row >= 0).sum()), -1))
