@@ -622,9 +622,11 @@ def test_only_who_has_the_partition_gives_up_what_lies_below() -> None:
 
 
 def standing_still(*others: Line | list[Line]) -> list[int | None]:
-    """m0, to which the group gave the partition, stands still before record 1, and both judges see what others do."""
+    """m0, to which the group gave the partition, was brought record 1 and stands still before it, and both judges see
+    what others do."""
     given = [owner("m0"), synced("m0", 0), assigned("m0"), fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
-    events = history([*given, fetched("m0", 1), *others, phase("drain"), after(15)], records=3)
+    brought = fetched("m0", 1, size_bytes=9)
+    events = history([*given, brought, *others, phase("drain"), after(15)], records=3)
     told = judge_events(events, GIVES_UP).findings["stuck-partition"]
     stuck = [one.attributes["offset"] for one in told.instances]
     assert [one[2] for one in judge(events, asdict(GIVES_UP)).anomalies["stuck-partition"]] == stuck
