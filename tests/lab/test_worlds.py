@@ -10,10 +10,10 @@ import pytest
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.model.trial_context import Settings
 from lab.worlds.__main__ import main
-from lab.worlds.compare import BY_CHOICE, BY_ORDER, KINDS, Disagreement, answers_of, compare, misses_truth
+from lab.worlds.compare import BY_CHOICE, BY_ORDER, KINDS, Disagreement, compare, misses_truth, must_and_may_of
 from lab.worlds.draw import draw
-from lab.worlds.known_disagreements import KNOWN, KnownDisagreement, known_by
-from lab.worlds.shrink import is_possible, shrunk
+from lab.worlds.known_disagreements import KNOWN, KnownDisagreement, known_disagreement_of
+from lab.worlds.shrink import is_possible, shrunk_story
 from lab.worlds.story import Story, StoryStep, events_of, true_world
 from lab.worlds.textbook import TEXTBOOK, keys_in
 from lab.worlds.uncertainty import uncertainty_of
@@ -45,7 +45,7 @@ def open_questions(given: Story) -> list[int]:
 
 
 def count_worlds(given: Story) -> int:
-    return answers_of(given, events_of(given))[0]
+    return must_and_may_of(given, events_of(given))[0]
 
 
 # --- orders and worlds ---------------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def test_what_is_known_still_differs(known: KnownDisagreement) -> None:
     """Exactly as it says: where the judge was mended, its entry in `known_disagreements.py` must go."""
     assert is_possible(known.story)
     assert frozenset(compare(known.story).differences) == known.differences
-    assert known.name in {known_by(known.story, one) for one in known.differences}
+    assert known.name in {known_disagreement_of(known.story, one) for one in known.differences}
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
@@ -354,7 +354,7 @@ def test_what_is_known_is_as_small_as_it_can_be(known: KnownDisagreement) -> Non
     for number in range(len(known.story.steps)):
         less = Story(known.story.steps[:number] + known.story.steps[number + 1 :], known.story.keys)
         same = is_possible(less) and known.differences == {*compare(less).differences}
-        assert not same or {known_by(less, one) for one in known.differences} != {known.name}
+        assert not same or {known_disagreement_of(less, one) for one in known.differences} != {known.name}
 
 
 @pytest.mark.lengthy
@@ -385,7 +385,7 @@ def test_a_story_is_made_smaller() -> None:
     known = KNOWN[0]
     longer = Story((*known.story.steps, *MOVES, *handled("m1", 0)), ("a", "a"))
     (difference,) = known.differences
-    assert shrunk(longer, difference).steps == known.story.steps
+    assert shrunk_story(longer, difference).steps == known.story.steps
 
 
 def test_seeds_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:

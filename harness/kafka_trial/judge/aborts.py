@@ -17,12 +17,12 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames, slices_of
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.model.kernels import NONE, Array
-from kafka_trial.model.trial_context import Abort, PositionProducer
+from kafka_trial.model.trial_context import AbortLine, PositionProducer
 
 
 def abort_lines(
     names: HistoryNames, source: int, columns: Columns, *, time_ns: Array, own_ns: Array
-) -> Iterator[Abort]:
+) -> Iterator[AbortLine]:
     """Yields the lines of a block of a member's file with which it gave an attempt up."""
     commits = columns.is_kind("commit") & (columns.codes("outcome", {"fail": 1}) == 1)
     named: dict[int, set[int]] = defaultdict(set)
@@ -32,7 +32,7 @@ def abort_lines(
         said = {"seq": "seq", "own_client": OWN_CLIENT}
         about: dict[str, Any] = {name: int(columns[column][row]) for name, column in said.items()}
         about |= {"time_ns": int(time_ns[row]), "own_ns": int(own_ns[row])}
-        yield Abort(**about, source=source, slices=tuple(sorted(named[row])))
+        yield AbortLine(**about, source=source, slices=tuple(sorted(named[row])))
 
 
 @dataclass

@@ -32,7 +32,7 @@ from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, 
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 from kafka_trial.model.group_timeouts import DeclaredTimeouts
 from kafka_trial.model.trial_context import (
-    Abort,
+    AbortLine,
     Connection,
     CpuWait,
     Epoch,
@@ -231,7 +231,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "incarnations": tuple(map(_incarnation, plain["incarnations"])),
             "windows": tuple(_window(window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
-            "aborts": tuple(Abort(**dict(one) | {"slices": tuple(one["slices"])}) for one in plain["aborts"]),
+            "aborts": tuple(AbortLine(**dict(one) | {"slices": tuple(one["slices"])}) for one in plain["aborts"]),
             "position_producers": tuple(
                 PositionProducer(**dict(one) | {"together": tuple(map(tuple, one["together"]))})
                 for one in plain["position_producers"]

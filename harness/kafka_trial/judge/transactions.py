@@ -23,7 +23,7 @@ from kafka_trial.model.trial_context import OpenTransaction
 
 OFFSETS_LOG = "__consumer_offsets"
 STATES = {"commit": 1, "abort": 2}
-PROMPT_NS = 1_000_000_000  # no client gives up so soon
+PROMPT_NS = 1_000_000_000  # clients wait longer for an answer (request.timeout.ms, 30 s by default)
 Body = Mapping[str, Any]
 Made = dict[str, Array] | None
 

@@ -25,7 +25,7 @@ from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exi
 from kafka_trial.judge.transactions import Transactions
 from kafka_trial.model.group_presence import membership_of
 from kafka_trial.model.trial_context import (
-    Abort,
+    AbortLine,
     Incarnation,
     IntermediateTopic,
     Membership,
@@ -54,7 +54,7 @@ class TrialContextBuilder(HistoryNames):
     shared_lanes: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
-    aborts: list[Abort] = field(default_factory=list)
+    aborts: list[AbortLine] = field(default_factory=list)
     position_producers: PositionProducers = field(default_factory=PositionProducers)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     injecting: dict[int, int] = field(default_factory=dict)  # when each fault began to be put in force

@@ -23,7 +23,7 @@ from kafka_trial.model.kernels import NONE, Array, first_of
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
-    from kafka_trial.model.trial_context import Abort, PositionProducer, TrialContext
+    from kafka_trial.model.trial_context import AbortLine, PositionProducer, TrialContext
 
 
 def aborted_attempts(batch: Batch, own: Table) -> dict[str, Array]:
@@ -39,7 +39,7 @@ def aborted_attempts(batch: Batch, own: Table) -> dict[str, Array]:
     return found
 
 
-def aborts_by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[tuple[Abort, bool]]]]:
+def aborts_by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[tuple[AbortLine, bool]]]]:
     """Yields the rows of each file of `own` in which an attempt ended, or may have, and the lines with which each did;
     and of each line whether that is certain. Nothing where progress is not in transactions."""
     about = batch.trial_context
@@ -63,7 +63,7 @@ def aborts_by_file(batch: Batch, own: Table) -> Iterator[tuple[slice, list[tuple
             yield slice(begin, end), told
 
 
-def _is_of_transaction(producers: Sequence[PositionProducer], line: Abort, place: int) -> bool | None:
+def _is_of_transaction(producers: Sequence[PositionProducer], line: AbortLine, place: int) -> bool | None:
     """Tells whether a slice was in the transaction that a line gives up; None: nothing shows it.
 
     `producers`: those of its process.
@@ -71,7 +71,7 @@ def _is_of_transaction(producers: Sequence[PositionProducer], line: Abort, place
     return place in line.slices or _is_shared(producers, line, place)
 
 
-def _is_shared(producers: Sequence[PositionProducer], line: Abort, place: int) -> bool | None:
+def _is_shared(producers: Sequence[PositionProducer], line: AbortLine, place: int) -> bool | None:
     """Tells whether a slice is handed in together with those that a line names; None: nothing shows it.
 
     One producer at a time has one transaction at a time: the only one all that its process does, and of those that

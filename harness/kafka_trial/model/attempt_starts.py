@@ -15,7 +15,7 @@ from kafka_trial.model.aborts import aborts_by_file
 from kafka_trial.model.batch import index
 from kafka_trial.model.client_attribution import alone
 from kafka_trial.model.clients import file_of, members_of
-from kafka_trial.model.clocks import own_time
+from kafka_trial.model.clocks import line_times
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import NEVER, NONE, Bools, Ints, at_or_before, exactly, picked, running_max
@@ -91,7 +91,7 @@ def _gave_up_ns(batch: Batch, rows: Table) -> Ints:
     source, seq, time_ns, own_ns = (
         np.array([(one.source, one.seq, one.time_ns, one.own_ns) for one in lines], np.int64).reshape(-1, 4).T
     )
-    said_ns = batch.written_ns(source, own_time(batch.trial_context, source, own_ns, time_ns))
+    said_ns = batch.written_ns(source, line_times(batch.trial_context, source, own_ns, time_ns))
     return picked(said_ns, exactly(source, seq, rows["source"], rows["aborted_seq"]), NONE)
 
 

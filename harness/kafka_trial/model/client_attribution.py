@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kafka_trial.model.batch import Batch
     from kafka_trial.model.table import Table
-    from kafka_trial.model.trial_context import Abort
+    from kafka_trial.model.trial_context import AbortLine
 
 
 def client_of_lines(batch: Batch, own: Table) -> Ints:
@@ -52,7 +52,7 @@ def group_members(batch: Batch, lines: Table) -> Ints:
     return np.where(_among_others(batch, lines["source"]), client, process)
 
 
-def certainly_of_client(batch: Batch, file: Table, lines: Sequence[Abort]) -> list[bool | None]:
+def certainly_of_client(batch: Batch, file: Table, lines: Sequence[AbortLine]) -> list[bool | None]:
     """Returns for lines of a process whether each speaks for the client of one of its files (slice, source, client: one
     row); None where nothing tells. Of a partition its only client speaks, whatever the line says."""
     canonical, named = _canonical_clients(batch), named_in_log(batch)

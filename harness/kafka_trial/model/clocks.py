@@ -79,11 +79,11 @@ def own_times(trial_context: TrialContext, rows: Table) -> Table:
         return rows
     own_ns, read_ns, sources = (LINES.read(rows)[name][own] for name in ("own_ns", "time_ns", "source"))
     time_ns = rows["time_ns"].copy()
-    time_ns[own] = own_time(trial_context, sources, own_ns, read_ns)
+    time_ns[own] = line_times(trial_context, sources, own_ns, read_ns)
     return rows.having(time_ns=time_ns)
 
 
-def own_time(trial_context: TrialContext, sources: Array, own_ns: Ints, read_ns: Ints) -> Ints:
+def line_times(trial_context: TrialContext, sources: Array, own_ns: Ints, read_ns: Ints) -> Ints:
     """Returns when lines of members were: by the times that they bear, where all lines of their file do; else when they
     were read."""
     if trial_context.settings.stdout != "buffered":

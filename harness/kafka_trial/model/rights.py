@@ -36,13 +36,19 @@ def without_right(batch: Batch) -> Bools:
 
 
 @index
+def surely_without_right(batch: Batch) -> Bools:
+    """Returns which ownership epochs without a right are of a member that the offsets log, read to its end, never gave
+    the partition: not in another process of its own either."""
+    held = ownership_epochs(batch)
+    return without_right(batch) & never_given(batch, held["slice"], held["member"])
+
+
+@index
 def mere_claims(batch: Batch) -> Bools:
     """Returns which ownership epochs without a right are of a member that never fetched the partition either, by a
     complete request log: it says so, and that is all. What is done while such a one is open is the owner's."""
-    held = ownership_epochs(batch)
-    claimed = without_right(batch) & never_given(batch, held["slice"], held["member"])
-    claimed &= ~is_among(held, fetches(batch), *FILE)
-    return claimed & np.bool_(complete_until_ns(batch.trial_context) == NEVER)
+    fetched = is_among(ownership_epochs(batch), fetches(batch), *FILE)
+    return surely_without_right(batch) & ~fetched & np.bool_(complete_until_ns(batch.trial_context) == NEVER)
 
 
 def ever_given(batch: Batch, rows: Table) -> Bools:

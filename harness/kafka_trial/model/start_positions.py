@@ -220,7 +220,7 @@ def _durable(batch: Batch) -> Ints:
 
 
 @index
-def external_starts(batch: Batch) -> Ints:
+def starts_outside_kafka(batch: Batch) -> Ints:
     """Returns from where each ownership epoch began to work, of a consumer whose progress is not in Kafka; NONE where
     its member is not known to have fetched.
 

@@ -28,11 +28,10 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.movements import fetched_ns, in_hand_since_ns, last_ns, longest_gap_ns, movements, progress
 from kafka_trial.model.ownership_epochs import ownership_epochs
-from kafka_trial.model.ownership_log import never_given
 from kafka_trial.model.rebalances import ended_by_rebalances
-from kafka_trial.model.rights import without_right
+from kafka_trial.model.rights import surely_without_right
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.start_positions import external_starts
+from kafka_trial.model.start_positions import starts_outside_kafka
 from kafka_trial.model.stuck_classes import last_fetches, stuck_class
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import TrialContext
@@ -163,9 +162,9 @@ def _is_given_up(batch: Batch, at_ns: int) -> Bools:
     if settings.in_offsets_log or settings.delivery != "at-most-once":
         return np.zeros(len(records), np.bool_)
     held = ownership_epochs(batch)
-    own = held.having(began=external_starts(batch), since_ns=picked(held["close_ns"], held["before"], NONE))
-    rightful = ~(without_right(batch) & never_given(batch, held["slice"], held["member"]))
-    own = own.take((own["open_ns"] <= at_ns) & (own["began"] != NONE) & rightful).sorted_by("slice", "open_ns")
+    own = held.having(began=starts_outside_kafka(batch), since_ns=picked(held["close_ns"], held["before"], NONE))
+    own = own.take((own["open_ns"] <= at_ns) & (own["began"] != NONE) & ~surely_without_right(batch))
+    own = own.sorted_by("slice", "open_ns")
     newest = np.full(batch.size, -1, np.int64)
     newest[own["slice"]] = np.arange(len(own))  # sorted: the last one is written last
     below = records["offset"] < picked(own["began"], newest, NONE)[records["slice"]]

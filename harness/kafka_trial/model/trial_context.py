@@ -365,7 +365,7 @@ class MemberSpan:
 
 
 @dataclass(frozen=True)
-class Abort:
+class AbortLine:
     """A line of a member that gave an attempt up: its commit, or its transaction, failed.
 
     `slices`: the partitions that it names, sorted; those of other topics are below 0. `own_client`: for which client it
@@ -421,7 +421,7 @@ class TrialContext:
     harness_stalls: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     readings: tuple[tuple[str, int, int], ...] = ()  # (reader, time, the longest that a line waited for it), sorted
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
-    aborts: tuple[Abort, ...] = ()  # by (source, seq)
+    aborts: tuple[AbortLine, ...] = ()  # by (source, seq)
     only_certain_aborts: bool = False  # what may have been given up, and may not, counts as not given up
     position_producers: tuple[PositionProducer, ...] = ()  # by (lane, producer_id)
     windows: tuple[Window, ...] = ()

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from lab.worlds.compare import BY_ORDER, Comparison, Disagreement, compare
 from lab.worlds.draw import draw
-from lab.worlds.known_disagreements import known_by
-from lab.worlds.shrink import shrunk
+from lab.worlds.known_disagreements import known_disagreement_of
+from lab.worlds.shrink import shrunk_story
 from lab.worlds.story import Story
 from lab.worlds.textbook import TEXTBOOK
 from lab.worlds.worlds import TooManyWorldsError
@@ -44,7 +44,7 @@ class Tally:
         self.agreed += comparison.agreed
         self.gap += comparison.gap
         for one in comparison.differences:
-            name = known_by(story, one)
+            name = known_disagreement_of(story, one)
             if name is not None:
                 self.known[name] += 1
             elif one.kind == BY_ORDER:
@@ -99,7 +99,7 @@ def lines_of(tally: Tally, *, seconds: float) -> list[str]:
 
 
 def _smallest(seed: int, difference: Disagreement) -> list[str]:
-    story = shrunk(draw(seed), difference)
+    story = shrunk_story(draw(seed), difference)
     about = f"keys={story.keys}, measured={story.measured}, buffered={story.buffered}"
     return [
         f"{difference.name}, {difference.kind}, from seed {seed}: {about}",

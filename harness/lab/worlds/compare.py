@@ -76,7 +76,7 @@ def compare(story: Story) -> Comparison:
         TooManyWorldsError: the story leaves more open than can be enumerated.
     """
     events = events_of(story)
-    count, answers = answers_of(story, events)
+    count, answers = must_and_may_of(story, events)
     said = judge_events(events, Settings(**story.settings()))
     assert said.crashed == {}, said.crashed
     assert said.defects == (), said.defects
@@ -86,7 +86,7 @@ def compare(story: Story) -> Comparison:
     return comparison
 
 
-def answers_of(story: Story, events: Sequence[Event]) -> tuple[int, Mapping[str, MustAndMay]]:
+def must_and_may_of(story: Story, events: Sequence[Event]) -> tuple[int, Mapping[str, MustAndMay]]:
     """Returns how many worlds a story's files allow, and what these say of each anomaly.
 
     Raises:
@@ -112,9 +112,9 @@ def misses_truth(story: Story) -> list[str]:
     """Returns for which anomalies what truly happened is not between must and may: none, unless evidence is misread.
 
     Raises:
-        TooManyWorldsError: as `answers_of`.
+        TooManyWorldsError: as `must_and_may_of`.
     """
-    _, answers = answers_of(story, events_of(story))
+    _, answers = must_and_may_of(story, events_of(story))
     truth = keys_in(true_world(story))
     return [name for name, answer in answers.items() if not answer.must <= truth[name] <= answer.may]
 

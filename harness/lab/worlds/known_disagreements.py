@@ -31,7 +31,7 @@ class KnownDisagreement:
     explains: Callable[[Story, Hashable], bool]
 
 
-def known_by(story: Story, difference: Disagreement) -> str | None:
+def known_disagreement_of(story: Story, difference: Disagreement) -> str | None:
     """Returns the name of what explains a difference in a story; None if nothing does."""
     for one in KNOWN:
         kinds = {(other.name, other.kind) for other in one.differences}
@@ -154,13 +154,11 @@ KNOWN = (
         "a zombie's commit past a record in hand at a kill counts as a skip",
         Story(
             (
-                *(
-                    *HOLDS,
-                    StoryStep("begin", "m0", 0),
-                    StoryStep("kill", "m0"),
-                    StoryStep("give", "m1"),
-                    StoryStep("commit", "m2", 1),
-                ),
+                *HOLDS,
+                StoryStep("begin", "m0", 0),
+                StoryStep("kill", "m0"),
+                StoryStep("give", "m1"),
+                StoryStep("commit", "m2", 1),
             ),
             ("a", "a"),
         ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.worlds.compare import Disagreement, compare
-from lab.worlds.known_disagreements import known_by
+from lab.worlds.known_disagreements import known_disagreement_of
 from lab.worlds.story import Story, StoryStep
 from lab.worlds.worlds import TooManyWorldsError
 
 
-def shrunk(story: Story, difference: Disagreement) -> Story:
+def shrunk_story(story: Story, difference: Disagreement) -> Story:
     """Returns a story with the same sort of difference from which no step can be left out."""
-    smaller, name = True, known_by(story, difference)
+    smaller, name = True, known_disagreement_of(story, difference)
     while smaller:
         smaller = False
         for number in range(len(story.steps)):
@@ -62,4 +62,4 @@ def _differs(story: Story, difference: Disagreement, name: str | None) -> bool:
     except TooManyWorldsError:
         return False
     same = [one for one in found if (one.name, one.kind) == (difference.name, difference.kind)]
-    return any(known_by(story, one) == name for one in same)
+    return any(known_disagreement_of(story, one) == name for one in same)
