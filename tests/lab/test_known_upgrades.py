@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
@@ -143,6 +144,10 @@ def test_what_is_unknown_is_played_once_more() -> None:
     assert not is_answered(row_without_record(TO_4, unknown.play, "no stage was played", digest=DIGEST, commit="abc"))
     assert answered.play not in {play for _, play in missing_known([answered], DIGEST)}
     assert missing_known([answered], "m2-j1-f1")[-1][1] == answered.play  # those that no code has answered come first
+    wrong = row(record_of(*BEGUN, of_sarama("mixed-1", "go"), ("mixed-1", TO_4.control, "go", "", "")))
+    all_right = [replace(answered, play=play) for _, play in known_plays()]
+    assert missing_known([*all_right, wrong], "m2-j1-f1")[0][1] == wrong.play  # then those whose newest answer is wrong
+    assert missing_known([wrong, *all_right], "m2-j1-f1")[0][1] == all_right[0].play
     assert unknown.play in {play for _, play in missing_known([unknown], DIGEST)}
     assert unknown.play not in {play for _, play in missing_known([unknown, unknown], DIGEST)}
 

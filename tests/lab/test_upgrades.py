@@ -49,6 +49,8 @@ def test_what_is_answered_is_not_played_again() -> None:
     assert len(missing([GONE], DIGEST)) == len(list(plays())) - 1
     assert missing([GONE], "m2-j1")[-1] == PLAY  # those that no code has answered come first
     assert missing([unknown], "m2-j1")[0] == PLAY
+    seeds = [play.seed for play in missing([], DIGEST)]
+    assert seeds == sorted(seeds)  # each pair once before one is played again
 
 
 def test_a_row_says_what_was_no_go() -> None:

@@ -61,13 +61,14 @@ def digest() -> str:
 
 def missing(rows: Sequence[Row], digest: str) -> list[Play]:
     """Returns the plays without an answer of this code: never played, or unknown and to be tried again. Those that no
-    code has answered come first: the page is whole before it is measured again."""
+    code has answered come first, each pair once before one is played again: the page is whole before it is measured
+    anew."""
     own = [row for row in rows if row.digest == digest]
     tried = Counter(row.play for row in own)
     answered = {row.play for row in own if row.outcome != NOT_KNOWN}
     answered_before = {row.play for row in rows if row.outcome != NOT_KNOWN}
     left = [play for play in plays() if play not in answered and tried[play] < TRIES]
-    return sorted(left, key=lambda play: play in answered_before)
+    return sorted(left, key=lambda play: (play in answered_before, play.seed))
 
 
 def play_one(play: Play) -> Row:

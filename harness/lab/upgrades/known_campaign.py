@@ -70,13 +70,13 @@ def known_digest() -> str:
 
 
 def missing_known(rows: Sequence[KnownRow], digest: str) -> list[tuple[KnownPath, Play]]:
-    """Returns the plays without an answer of this code, as `campaign.missing` does: those without any answer first."""
+    """Returns the plays without an answer of this code: first those without any, then those whose newest is wrong."""
     own = [row for row in rows if row.digest == digest]
     tried = Counter(row.play for row in own)
     answered = {row.play for row in own if is_answered(row)}
-    answered_before = {row.play for row in rows if is_answered(row)}
+    right = {row.play: not any((*row.found.values(), row.control)) for row in rows if is_answered(row)}  # the newest
     left = [(path, play) for path, play in known_plays() if play not in answered and tried[play] < TRIES]
-    return sorted(left, key=lambda one: one[1] in answered_before)
+    return sorted(left, key=lambda one: (one[1] in right, right.get(one[1], False)))
 
 
 def said_of(row: KnownRow) -> str:
