@@ -2,14 +2,18 @@
 
 A line that says that a record was delivered or processed is refuted where the workload sent the record only later,
 where a log end that was read later lay at or below it, and where no fetch can have brought it to that process. Such a
-line acquits nobody: it counts for nothing in what was handled (`handlers.first_handlings`), and is a false report.
+line acquits nobody: it counts for nothing in what was handled (`handlers.first_handlings`), and is a row of
+`FalseReports` (`partition.py`), as are the lines `assigned` that no broker stands behind.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from kafka_trial.model.batch import Batch, index
+from kafka_trial.model.false_assignments import false_assigned
 from kafka_trial.model.instants import at_latest
 from kafka_trial.model.kernels import (
     NEVER,
@@ -23,10 +27,14 @@ from kafka_trial.model.kernels import (
     picked,
 )
 from kafka_trial.model.ownership_epochs import SAID, member_lines
+from kafka_trial.model.partition import FalseReports
 from kafka_trial.model.request_logs import never_fetched
 from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table
+from kafka_trial.model.table import Table, stacked
 from kafka_trial.model.truncations import truncated_away
+
+if TYPE_CHECKING:
+    from kafka_trial.model.batch import Batch
 
 WITNESSES = ("workload", "observer", "request log")
 _ENDS = (Kind.PROCESSED, Kind.FAILED)  # both say `processed`: a handler that failed had its record
@@ -96,3 +104,20 @@ def _without_fetch(batch: Batch, lines: Table) -> Bools:
     refused: Bools = np.empty(len(lines), np.bool_)
     refused[order] = last_true(record, held) < 0
     return refused & ~looked_up
+
+
+@index
+def false_reports(batch: Batch) -> FalseReports:
+    """Returns the lines of members that a witness contradicts."""
+    lines, claims = refuted_lines(batch), false_assigned(batch)
+    claims = claims.only("slice", "source", "seq").having(
+        offset=np.full(len(claims), NONE),
+        kind=np.full(len(claims), Kind.ASSIGNED),
+        by=np.full(len(claims), WITNESSES.index("request log")),
+    )
+    told = stacked(lines.only("slice", "source", "seq", "offset", "kind", "by"), claims)
+    said = [told["kind"] == Kind.DELIVERED, told["kind"] == Kind.ASSIGNED]
+    return FalseReports(told.columns).having(
+        what=np.select(said, ["delivered", "assigned"], "processed").astype(object),
+        by=np.array(WITNESSES, dtype=object)[told["by"]],
+    )

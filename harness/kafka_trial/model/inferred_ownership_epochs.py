@@ -4,7 +4,7 @@ callbacks.
 An ownership epoch opens at the answer that gives its member the partition (SyncGroup, ConsumerGroupHeartbeat), and ends
 at the answer that gives it an assignment without it, or at its leave. An assignment that lists it again opens the next
 one only where the member asked for its position anew: an eager member does, a cooperative one goes on. Of a partition
-that a member was never given and works on all the same (`protocol = "none"`; or without a right: `rightless_work.py`)
+that a member was never given and works on all the same (`protocol = "none"`; or without a right: `ownership_splits.py`)
 its first fetch opens, and a restart: an OffsetFetch whose answer it goes back to, or without a right goes to at all,
 for others move that position. Fetches that end say nothing: clients leave partitions out while they are full.
 """

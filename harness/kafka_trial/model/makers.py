@@ -8,8 +8,8 @@ from kafka_trial.model.attempt_starts import uncertain_aborts
 from kafka_trial.model.commit_epochs import stale_commits
 from kafka_trial.model.commits import commit_regressions, commits
 from kafka_trial.model.commits_ahead import commits_ahead
-from kafka_trial.model.effects import duplicate_effects, phantoms
-from kafka_trial.model.false_reports import false_reports
+from kafka_trial.model.contradicted_lines import false_reports
+from kafka_trial.model.effects import duplicate_effects, phantoms, stale_states
 from kafka_trial.model.lost_commits import lost_commits
 from kafka_trial.model.order import handled_out_of_order, nonmonotonic_polls, overlapping
 from kafka_trial.model.ownerless import ownerless_stretches
@@ -49,9 +49,7 @@ from kafka_trial.model.partition import (
 from kafka_trial.model.poll_skips import poll_skips
 from kafka_trial.model.progress import committed_late, rogue_readers
 from kafka_trial.model.redeliveries import redeliveries, retries
-from kafka_trial.model.row_states import stale_states
-from kafka_trial.model.torn import torn_transactions
-from kafka_trial.model.transactions import aborted_reads, commits_outside_transactions
+from kafka_trial.model.transactions import aborted_reads, commits_outside_transactions, torn_transactions
 from kafka_trial.model.unhandled import unhandled
 from kafka_trial.model.work_after_loss import uninformed_work, work_after_callback
 from kafka_trial.model.written import corrupt_records, expired_unread, lost_writes, misplaced_records

@@ -5,9 +5,18 @@ it, a further `assigned` listing it (which opens the next), `exited`. Who has sa
 it has. Inside one file the order is exact, by seq. A line of a callback counts as far as brokers bear it out
 (`false_losses.py`). Where a file has no `assigned` of a partition, or worked on it before the first, the request log
 tells (`inferred_ownership_epochs.py`), and the order is one of times.
+
+A library without callbacks delivers records in its hands once more when its group has rebalanced: its loop goes on with
+them while the group rebalances; the partition stays its own, it asks for the
+committed position, fetches the same records again and delivers them. The first delivery is of the ownership epoch
+before. Where lines of the time cannot tell, it is taken to be so only if all that can be known speaks for it: the
+partition was its own all the while, the epoch before had fetched the record, its deliveries go on to it without a gap,
+it was completed before it came again (else it is a retry), and nothing was fetched a second time meanwhile.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +25,7 @@ from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.client_attribution import client_of_lines, group_members
 from kafka_trial.model.clients import incarnation_of
 from kafka_trial.model.false_losses import corroborated
-from kafka_trial.model.inferred_ownership_epochs import witnessed
+from kafka_trial.model.inferred_ownership_epochs import fetches, witnessed
 from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import (
     NEVER,
@@ -35,9 +44,11 @@ from kafka_trial.model.kernels import (
     running_max,
 )
 from kafka_trial.model.ownership_log import logged_assignments, owned_by
-from kafka_trial.model.records_in_hand import opens_behind
 from kafka_trial.model.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.model.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.model.batch import Batch
 
 STILL_OPEN, BY_EXIT, BY_ANSWER = 0, 101, 102  # how an ownership epoch closed, beside the kinds of callback
 SAID, STANDS_IN, ANSWERED = (
@@ -324,3 +335,79 @@ def _exited_seq(batch: Batch, sources: Array) -> Ints:
     """Returns the seq at which each source's member exited; NEVER where it did not."""
     exited = picked(batch.incarnations["exited_seq"], incarnation_of(batch, sources), NONE)
     return np.where(exited == NONE, NEVER, exited)
+
+
+def opens_behind(batch: Batch, own: Table, found: Table, seqs: Ints) -> Ints:
+    """Returns behind which line of its file each ownership epoch opens: as was given (`seqs`), or before the second
+    delivery of the first record that it fetched. `found` as `witnessed` has it; a handful of rows a slice.
+    """
+    given = own.take(own["kind"] == Kind.DELIVERED).sorted_by("slice", "source", "seq")
+    written_ns = batch.written_ns(given["source"], given["time_ns"])
+    surely = written_ns[running_max(joined(given["slice"], given["source"]), written_ns)]
+    given = given.having(surely_ns=surely)
+    done, fetched = own.take(own["kind"] == Kind.PROCESSED), fetches(batch)
+    opened = seqs.copy()
+    for row in np.flatnonzero(found["held_on"] & (found["records_at"] != NONE)).tolist():
+        lines, ends, asked = (of.take(_of_file(of, found, row)) for of in (given, done, fetched))
+        until = seqs[row + 1] if _follows(found, row + 1) else lines["seq"].max(initial=0)
+        lines = lines.take((lines["seq"] > seqs[row - 1]) & (lines["seq"] <= until))
+        again = _delivered_again(batch, lines, ends, asked, found, row)
+        opened[row] = seqs[row] if again < 0 else again - 1
+    return opened
+
+
+def _delivered_again(batch: Batch, given: Table, done: Table, fetched: Table, found: Table, row: int) -> int:
+    """Returns the seq of the second delivery of an epoch's first record, -1 where not all speaks for one.
+
+    `given` are the deliveries from the opening of the epoch before to that of the next.
+    """
+    open_ns, place_ns = found["open_ns"][row], found["place_ns"][row]
+    record = _readable_from(batch, int(found["slice"][row]), int(found["records_at"][row]))
+    places = np.flatnonzero((given["offset"] == record) & (given["time_ns"] >= found["asked_ns"][row]))
+    if len(places) < 2:
+        return -1
+    highest = int(given["offset"][: places[0]].max(initial=NONE))
+    goes_on = highest == NONE or (
+        highest < record and _readable_from(batch, int(found["slice"][row]), highest + 1) == record
+    )
+    earlier = fetched.take((fetched["at_ns"] >= found["open_ns"][row - 1]) & (fetched["at_ns"] < open_ns))
+    if not goes_on or not _brought(earlier, record):
+        return -1
+    first_seq = given["seq"][places[0]]
+    for place in places[1:].tolist():
+        seq = int(given["seq"][place])
+        between = (done["seq"] > first_seq) & (done["seq"] < seq)
+        completed = bool((done["offset"][between] >= record).any())
+        since = (fetched["at_ns"] >= open_ns) & (fetched["at_ns"] <= given["time_ns"][place])
+        brought = int(((fetched["answered_bytes"] > 0) & (fetched["fetch_position"] <= record) & since).sum())
+        if given["surely_ns"][place - 1] > place_ns or brought > 1:
+            return -1
+        if completed:
+            return seq
+    return -1
+
+
+def _brought(fetched: Table, record: int) -> bool:
+    """Returns whether some fetches may have brought a record: one asked for what lies beyond it, or the last one
+    brought something from there or before."""
+    if not len(fetched):
+        return False
+    beyond = bool((fetched["fetch_position"] > record).any())
+    return beyond or bool(fetched["answered_bytes"][-1] > 0 and fetched["fetch_position"][-1] <= record)
+
+
+def _readable_from(batch: Batch, slice_: int, offset: int) -> int:
+    """Returns the first offset from there on that holds a record; the offset itself where none is known."""
+    records = batch.records
+    of_slice = records["offset"][records["slice"] == slice_]
+    place = int(np.searchsorted(of_slice, offset))
+    return int(of_slice[place]) if place < len(of_slice) else offset
+
+
+def _of_file(of: Table, found: Table, row: int) -> Bools:
+    return (of["slice"] == found["slice"][row]) & (of["source"] == found["source"][row])
+
+
+def _follows(found: Table, row: int) -> bool:
+    """Returns whether an epoch is of the file of the one before it."""
+    return row < len(found) and bool(_of_file(found, found, row - 1)[row])

@@ -1,4 +1,10 @@
-"""How `OwnershipSplits` is made; what its columns mean stands in `partition.py`."""
+"""How `OwnershipSplits` is made; what its columns mean stands in `partition.py`.
+
+Work without a right is what a member handled of a partition that nobody had given it, while the group had given that to
+others. Which ownership epochs are without a right stands in `rights.py`. Work convicts while others have the partition,
+where the member itself had fetched the record: what an owner handed over to it may have been fetched by right, and
+where the request log cannot tell it is undecided.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.model.batch import index
+from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_of
-from kafka_trial.model.false_assignments import false_assigned
+from kafka_trial.model.contradicted_lines import is_refuted
+from kafka_trial.model.false_assignments import false_assigned, uncorroborated
 from kafka_trial.model.fencing import fetched_since_reassigned
 from kafka_trial.model.handler_retries import handler_starts
 from kafka_trial.model.instants import at_latest
@@ -24,12 +31,13 @@ from kafka_trial.model.kernels import (
     picked,
 )
 from kafka_trial.model.ownership_epochs import member_lines, owned_by_other_member
-from kafka_trial.model.ownership_log import logged_assignments, owned_by
+from kafka_trial.model.ownership_log import logged_assignments, others_hold, owned_by
 from kafka_trial.model.partition import OwnershipSplits
+from kafka_trial.model.request_logs import brought
 from kafka_trial.model.rightless_effects import effects_without_right
-from kafka_trial.model.rightless_work import work_without_right
+from kafka_trial.model.rights import ever_given, without_right
 from kafka_trial.model.rows import CALLBACKS, Protocol
-from kafka_trial.model.table import Table, is_among, stacked, table
+from kafka_trial.model.table import FILE, Table, is_among, stacked, table
 from kafka_trial.model.undecided import Undecided, undecided_because
 from kafka_trial.model.work_after_failed_commit import rejected_commit_evidence
 from kafka_trial.model.zombie_excuses import fetched_though_told, undecided_moments
@@ -194,3 +202,19 @@ def _of_others(batch: Batch, work: Table) -> Bools:
 def _files(rows: Table, wanted: Table) -> tuple[Ints, Array]:
     both = joined(*(np.concatenate([rows[name], wanted[name]]) for name in ("slice", "source", "client")))
     return both[: len(rows)], both[len(rows) :]
+
+
+def work_without_right(batch: Batch) -> tuple[Table, Table]:
+    """Returns what was begun (rows of `handler_starts`) without a right while others had the partition: by a member
+    that had fetched the record itself; and by one of which nobody knows whether it had."""
+    begun = handler_starts(batch)
+    taken = picked(without_right(batch).astype(np.int64), begun["ownership_epoch"], 0) == 1
+    exited = picked(batch.incarnations["exited_seq"], incarnation_of(batch, begun["source"]), NONE)
+    nowhere = (begun["ownership_epoch"] < 0) & ~begun["revoked"] & ((exited == NONE) | (begun["seq"] < exited))
+    begun = begun.take(taken | nowhere)
+    elsewhere = ever_given(batch, begun) | is_among(begun, uncorroborated(batch), *FILE)  # `false_assignments.py`
+    begun = begun.take((begun["ownership_epoch"] >= 0) | ~elsewhere)
+    member = picked(batch.incarnations["member"], incarnation_of(batch, begun["source"]), -1)
+    begun = begun.take(others_hold(batch, begun["slice"], member, begun["time_ns"]))
+    itself = (begun["ownership_epoch"] >= 0) & brought(batch, begun)
+    return begun.take(itself), begun.take(~itself & ~is_refuted(batch, begun))

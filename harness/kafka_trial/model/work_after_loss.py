@@ -1,4 +1,10 @@
-"""How `WorkAfterCallback` and `UninformedWork` are made; what their columns mean stands in `partition.py`."""
+"""How `WorkAfterCallback` and `UninformedWork` are made; what their columns mean stands in `partition.py`.
+
+A `revoked` line may come long after its callback. A client tells its group that it gave a partition back only once the
+callback has returned: by a heartbeat that lists less (KIP-848), or by joining again (classic, incremental). Work after
+that, and before the line, was done after the callback or by another thread beside it: the place of the line does not
+say which.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.batch import index
-from kafka_trial.model.client_attribution import unattributed
+from kafka_trial.model.client_attribution import alone, unattributed
 from kafka_trial.model.clients import incarnation_of
-from kafka_trial.model.fencing import fetched_since_reassigned
+from kafka_trial.model.fencing import fetched_since_reassigned, revoke_confirmed_ns, surely_read_ns
 from kafka_trial.model.handlers import completions, finished_handlers, joined_with
 from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import (
@@ -24,13 +30,12 @@ from kafka_trial.model.kernels import (
     in_ranges,
     picked,
 )
-from kafka_trial.model.late_callbacks import before_late_revoked_line
 from kafka_trial.model.ownership_epochs import SAID, epoch_owners, member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments, others_hold
 from kafka_trial.model.partition import UninformedWork, WorkAfterCallback
 from kafka_trial.model.rightless_effects import effects_after_revoke
-from kafka_trial.model.rows import Kind, Outcome
-from kafka_trial.model.table import FILE, Table, is_among, stacked
+from kafka_trial.model.rows import CALLBACKS, Kind, Outcome
+from kafka_trial.model.table import FILE, Table, is_among, last_until, stacked
 from kafka_trial.model.undecided import Undecided, is_certain, undecided_because
 from kafka_trial.model.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.model.zombie_excuses import fetched_though_told
@@ -38,7 +43,7 @@ from kafka_trial.model.zombies import zombie_windows
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
-
+    from kafka_trial.model.table import Table
 
 _TOLD = ("slice", "callback_source", "offset")  # by which an effect is one that lines tell of
 
@@ -192,3 +197,19 @@ def _callback_before(batch: Batch, late: Table) -> Ints:
     callbacks = np.flatnonzero(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
     row = at_or_before(own["file"][callbacks], own["seq"][callbacks], late["file"], late["seq"])
     return picked(callbacks, row, -1)
+
+
+def before_late_revoked_line(batch: Batch, work: Table) -> Bools:
+    """Returns which lines of work came after the callback that gave the partition back had returned, while the newest
+    callback that its member tells of is the one that took it."""
+    own = member_lines(batch)
+    callbacks = own.take(np.isin(own["kind"], CALLBACKS) & (own["told_by"] == SAID))
+    last = last_until(callbacks, work, "file", by="seq", until=work["seq"])
+    member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
+    given_back = revoke_confirmed_ns(batch, work["slice"], member, work["time_ns"])
+    untold: Bools = picked(callbacks["kind"], last, 0) == Kind.ASSIGNED
+    untold &= (picked(callbacks["time_ns"], last, NONE) < given_back) & alone(batch, work)
+    untold &= ~batch.vague(work["source"])
+    said_ns = batch.written_ns(work["source"][untold], work["time_ns"][untold])
+    untold[untold] = said_ns > surely_read_ns(batch, given_back[untold], stalls=True)
+    return untold
