@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -11,7 +12,21 @@ from typing import Any
 import pytest
 
 from kafka_trial.errors import InputError
-from lab.house import PAGE_NAME, circles, count, duplicated, imported, lines_of_sins, with_counted
+from kafka_trial.model.effects import duplicate_effects
+from lab import understanding
+from lab.house import (
+    PAGE_NAME,
+    circles,
+    count,
+    count_checker,
+    duplicated,
+    floors,
+    imported,
+    importers,
+    lines_of_sins,
+    with_counted,
+)
+from lab.understanding import lines_by_anomaly
 
 HARNESS = Path(__file__).parent.parent / "harness"
 HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
@@ -297,9 +312,29 @@ def test_a_circle_is_counted(tmp_path: Path) -> None:
     assert circles(tmp_path) == [{"two", "three"}]
 
 
+def test_importers_and_floors_are_counted(tmp_path: Path) -> None:
+    """Each module once, however often it imports another; a floor is one more than the highest of those below."""
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "low.py").write_text("x = 1")
+    (tmp_path / "room" / "high.py").write_text("from kafka_trial.room.low import x\nfrom kafka_trial.room import low")
+    (tmp_path / "top.py").write_text("from kafka_trial.room import high, low")
+    assert importers(tmp_path) == {"room.low": 2, "room.high": 1}
+    assert floors(tmp_path, ("room",)) == 2
+
+
+def test_what_makes_a_table_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An anomaly is not understood by its query alone."""
+    whole = lines_by_anomaly(HOUSE)
+    monkeypatch.setattr(understanding, "TABLES", {})
+    query = lines_by_anomaly(HOUSE)
+    maker = inspect.getsource(inspect.unwrap(duplicate_effects)).splitlines()
+    assert whole["duplicate-effect"] - query["duplicate-effect"] == len(maker) - 1  # its decorator
+    assert whole["skipped"] > query["skipped"] + 1000
+
+
 def test_the_page_has_what_is_counted() -> None:
     """Each in its row; a page without that row is refused, what is measured is left."""
-    counted = dict.fromkeys(count(HOUSE, HARNESS.parent / "fixtures"), "7")
+    counted = dict.fromkeys(count(HOUSE, HARNESS.parent) | count_checker(HOUSE), "7")
     page = with_counted((HARNESS.parent / "reports" / PAGE_NAME).read_text(), counted, at="abc")
     assert page.count(" 7 (abc) |") == len(counted) > 4
     with pytest.raises(InputError, match=r"has 0 rows '\| lines \| … \|'"):

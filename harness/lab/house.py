@@ -8,19 +8,24 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import statistics
 import sys
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from kafka_trial.errors import PASS, InputError
 from kafka_trial.registry import CHECKOUT, PACKAGE
 from lab.repository import exit_status, git_revision, reports_folder
+from lab.understanding import lines_by_anomaly
 
 PAGE_NAME = "house.md"
 TWICE = 6  # so many lines that stand twice ask for one shared piece
 SINS = ("faulty", "twins")
+CHECKER = ("model", "anomalies", "judge", "verdict")
+TOLERANCE = re.compile(r"[-+] *\w*TOLERANCE\w*")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,23 +39,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write() -> int:
     page = reports_folder() / PAGE_NAME
-    counted = {name: f"{number:,}" for name, number in count(PACKAGE, CHECKOUT / "fixtures").items()}
+    counted = {name: f"{number:,}" for name, number in (count(PACKAGE, CHECKOUT) | count_checker(PACKAGE)).items()}
     page.write_text(with_counted(page.read_text(), counted, at=git_revision()))
     for name, number in counted.items():
         print(f"{number:>8}  {name}")
     return PASS
 
 
-def count(package: Path, fixtures: Path) -> dict[str, int]:
-    """Returns what is counted of a package and of the sins and twins among fixtures, by the rows of the page."""
+def count(package: Path, checkout: Path) -> dict[str, int]:
+    """Returns what is counted of a package, and of the fixtures, tests and laboratory beside it, by the page's rows."""
     modules = sorted(package.rglob("*.py"))
     return {
-        "lines": sum(len(module.read_text().splitlines()) for module in modules),
+        "lines": _lines(modules),
         "modules besides `__init__`": sum(module.name != "__init__.py" for module in modules),
         "groups of modules that import in a circle, type-only imports included": len(circles(package)),
         "stretches of six lines of code that stand twice": len(duplicated(modules)),
-        "lines of faulty consumers and twins": lines_of_sins(fixtures),
+        "lines of faulty consumers and twins": lines_of_sins(checkout / "fixtures"),
+        "modules with a single importer": sum(number == 1 for number in importers(package).values()),
+        "lines of the laboratory": _lines((checkout / "harness" / "lab").rglob("*.py")),
+        "lines of tests": _lines((checkout / "tests").rglob("*.py")),
     }
+
+
+def count_checker(package: Path) -> dict[str, int]:
+    """Returns what is counted of the rooms that judge a history, by the page's rows."""
+    to_read = lines_by_anomaly(package).values()
+    texts = [module.read_text() for room in CHECKER for module in (package / room).rglob("*.py")]
+    return {
+        "lines of the checker": sum(len(text.splitlines()) for text in texts),
+        "floors of its model and anomalies": floors(package, ("model", "anomalies")),
+        "its sites of ± tolerance": sum(len(TOLERANCE.findall(text)) for text in texts),
+        "lines to read for the worst anomaly, with what makes its tables": max(to_read),
+        "the same, for the median anomaly": round(statistics.median(to_read)),
+    }
+
+
+def importers(package: Path) -> Counter[str]:
+    """Returns how many modules of a package import each of its modules."""
+    modules = {_name(module, package): module for module in sorted(package.rglob("*.py"))}
+    return Counter(one for name, module in modules.items() for one in {*imported(module, modules)} - {name})
+
+
+def floors(package: Path, rooms: Collection[str]) -> int:
+    """Returns how many modules the longest chain of imports among those of some rooms has."""
+    modules = {_name(module, package): module for room in rooms for module in sorted((package / room).rglob("*.py"))}
+    floor: dict[str, int] = {}
+    for name in TopologicalSorter(
+        {name: {*imported(module, modules)} for name, module in modules.items()}
+    ).static_order():
+        floor[name] = 1 + max((floor[one] for one in imported(modules[name], modules)), default=0)
+    return max(floor.values(), default=0)
+
+
+def _lines(modules: Iterable[Path]) -> int:
+    return sum(len(module.read_text().splitlines()) for module in modules)
 
 
 def with_counted(page: str, counted: Mapping[str, str], *, at: str) -> str:
