@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"claim", "history"},
     "anomalies": {"claim", "history", "model"},
     "kafka_protocol": {"__version__", "errors"},
-    "cluster": {"errors", "process", "containers", "kafka_protocol.offsets_records"},
+    "cluster": {"errors", "process", "containers", "kafka_protocol"},
     "workload": {"errors", "scenario", "history", "process"},
     "consumers": {
         *("errors", "claim", "history", "process", "containers", "cluster"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import Consumer
+from kafka import KafkaAdminClient
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.cluster.versions import NUMBERS
 from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.process.waiting import wait_until
@@ -52,11 +55,25 @@ def test_both_clients_are_told_the_same(asked: Asked) -> None:
         (p.partition, p.leader, p.leader_epoch, set(p.replicas), set(p.isr)) for p in theirs.partitions
     ]
     assert {f"{host}:{port}" for host, port in found.brokers.values()} == set(asked.bootstrap.split(","))
-    assert asked.brokers.anyone(cluster_queries.controller)[0] == asked.admin.controller()
+    with closing(KafkaAdminClient(bootstrap_servers=asked.bootstrap)) as client:
+        theirs_of_it = client.describe_metadata_quorum()["topics"][0]["partitions"][0]
+    quorum = asked.brokers.anyone(cluster_queries.quorum)
+    assert (quorum.leader, quorum.epoch) == (theirs_of_it["leader_id"], theirs_of_it["leader_epoch"])
+    assert quorum.caught_up_ms.keys() == {voter["replica_id"] for voter in theirs_of_it["current_voters"]}
+    assert all(0 <= time.time() * 1000 - ms < 60_000 for ms in quorum.caught_up_ms.values())
     configs = asked.brokers.anyone(
         lambda at: cluster_queries.topic_configs(at, asked.topic, ["cleanup.policy", "retention.ms"])
     )
     assert configs == {"cleanup.policy": "delete", "retention.ms": "123456"}
+
+
+def test_the_oldest_version_tells_of_its_quorum(cluster_pool: ClusterPool) -> None:
+    """An upgrade from it begins by asking who the controller is, and waits for controllers that it replaced."""
+    with cluster_pool.cluster_for(NUMBERS[0]) as cluster, Admin(cluster.observer_bootstrap) as admin:
+        began_s = time.time()
+        assert admin.controller() in admin.broker_ids()
+        for controller in sorted(admin.broker_ids()):
+            admin.await_caught_up(controller, since_wall_s=began_s, within_s=20)
 
 
 @contextmanager

@@ -31,6 +31,8 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     weight, why = not_an_operators(claim, attributes)
     if weight != "violation":
         return weight, why
+    if attributes.get("overtaken"):
+        return "tolerated", "its client had asked for it before: the broker took it later, from a connection given up"
     if not attributes.get("recovered") or claim.commits == "monotonic":
         return VIOLATION
     if attributes.get("restart_inside") or own is False:
@@ -67,6 +69,7 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
         "recovered",
         "own",
         "restart_inside",
+        "overtaken",
     ),
     follows={"zombie-commit": sharing_an_event},
 )
@@ -76,7 +79,9 @@ def commit_regression(partitions: Partitions) -> Findings:
     "The committed position is the last offset that has been stored securely" (KafkaConsumer, Offsets and Consumer
     Position): a member that starts inside the episode handles records twice, and monitoring shows a lag that does not
     exist. Legal as a wobble: the owner made it itself, later commits passed it, and no member started inside (claim:
-    commits = settling).
+    commits = settling). Legal as well where its client asked in order, and the broker took the older commit later, over
+    a connection that the client had given up: "on a single TCP connection, requests will be processed in the order they
+    are sent" (Protocol guide, Network).
 
     Smallest history: committed 12, committed 11.
 
@@ -101,6 +106,7 @@ def commit_regression(partitions: Partitions) -> Findings:
         by_operator=fell.by_operator,
         by_stranger=fell.maybe_operator,
         restart_inside=falls.restart_inside,
+        overtaken=true_or_none(falls.overtaken),
     )
     return Findings(rows, [proof(commits, at=row) for row in (fell.peak_row, falls.fell_row, back)])
 

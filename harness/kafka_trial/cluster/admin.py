@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.kafka_protocol.cluster_queries import Quorum, quorum
+from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.process.waiting import wait_until
 
@@ -94,8 +96,7 @@ class Admin:
 
     def controller(self) -> int:
         """Returns the node that is the active controller (the leader of the metadata quorum)."""
-        answer = self._ask(lambda client: client.describe_metadata_quorum())
-        return int(answer["topics"][0]["partitions"][0]["leader_id"])
+        return self._quorum().leader
 
     def await_caught_up(self, controller: int, *, since_wall_s: float, within_s: float) -> None:
         """Waits until a controller has read all of the quorum's log since an instant of the wall clock, or leads it.
@@ -107,16 +108,13 @@ class Admin:
 
         def caught_up() -> bool:
             try:
-                answer = self._ask(lambda client: client.describe_metadata_quorum())
+                found = self._quorum()
             except UnjudgeableError as error:
                 seen[:] = [str(error)]
                 return False
-            quorum = answer["topics"][0]["partitions"][0]
-            voter = next((one for one in quorum["current_voters"] if one["replica_id"] == controller), None)
-            seen[:] = [f"the leader is {quorum['leader_id']}, and knows of it: {voter}"]
-            if quorum["leader_id"] == controller:
-                return True
-            return voter is not None and voter["last_caught_up_timestamp"] > since_wall_s * 1000
+            caught_up_ms = found.caught_up_ms.get(controller, -1)
+            seen[:] = [f"the leader is {found.leader}, and had it caught up at {caught_up_ms} ms"]
+            return found.leader == controller or caught_up_ms > since_wall_s * 1000
 
         what = f"controller {controller} to have caught up with the quorum"
         wait_until(caught_up, within_s=within_s, what=what, every_s=0.2, detail=lambda: "; ".join(seen))
@@ -461,6 +459,11 @@ class Admin:
                 raise
             return False
         return True
+
+    def _quorum(self) -> Quorum:
+        """Not by kafka-python: 3.0.12 reads a field that brokers before 3.8 do not send (KIP-853)."""
+        with Brokers(",".join(self._bootstrap), answer_within_s=self._answer_within_s) as brokers:
+            return brokers.anyone(quorum)
 
     def _ask(self, question: Callable[[Any], T]) -> T:
         from kafka.errors import KafkaError

@@ -1,4 +1,4 @@
-"""Connections: over which connection each request came, how long each went on, and whose client it was.
+"""Connections: over which connection each request came, from when until when each was used, and whose client it was.
 
 One TCP connection is one client's, so it tells the group members of one process apart, and what it goes on after was
 heard (`model/response_delivery.py`). Its name is unique within a broker's life; the lane stands beside it all the
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kafka_trial.judge.columns import Columns
-from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.kernels import NEVER, NONE, Array
 from kafka_trial.model.trial_context import Connection
 
 NUMBER = "connection_no"  # the column that `take` adds to a block: the connection's number, -1 where there is none
@@ -24,6 +24,7 @@ class Connections:
 
     _numbers: dict[tuple[int, int, str], int] = field(default_factory=dict)
     _clients: list[str | None] = field(default_factory=list)
+    _earliest: list[tuple[int, int]] = field(default_factory=list)
     _latest: list[tuple[int, int]] = field(default_factory=list)
     _fetching: set[int] = field(default_factory=set)
 
@@ -44,30 +45,44 @@ class Connections:
         clients = columns.text("client_id", rows[first]).to_pylist()
         duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
         wall_ns = columns["source_wall_ns"][rows]
-        begun = np.full((len(different), 2), NONE, np.int64)
-        latest = wall_ns - np.where(wall_ns == NONE, 0, duration_ns), columns["time_ns"][rows] - duration_ns
-        for side, values in enumerate(latest):
-            np.maximum.at(begun[:, side], which.ravel(), values)
+        earliest, latest = (np.full((len(different), 2), none, np.int64) for none in (NEVER, NONE))
+        begun = wall_ns - np.where(wall_ns == NONE, 0, duration_ns), columns["time_ns"][rows] - duration_ns
+        for side, values in enumerate(begun):
+            np.maximum.at(latest[:, side], which.ravel(), values)
+            np.minimum.at(earliest[:, side], which.ravel(), np.where(values == NONE, NEVER, values))
         numbers = [
-            self._number((source, lane, names[code]), client, (wall, time))
-            for (lane, code), client, (wall, time) in zip(different.tolist(), clients, begun.tolist(), strict=True)
+            self._number((source, lane, names[code]), client, first, last)
+            for (lane, code), client, first, last in zip(
+                different.tolist(), clients, earliest.tolist(), latest.tolist(), strict=True
+            )
         ]
         found: Array = np.array(numbers, np.int64)[which.ravel()]
         return found
 
-    def _number(self, key: tuple[int, int, str], client: str | None, begun: tuple[int, int]) -> int:
+    def _number(self, key: tuple[int, int, str], client: str | None, first: list[int], last: list[int]) -> int:
         number = self._numbers.setdefault(key, len(self._numbers))
         if number == len(self._latest):
             self._clients.append(client)
-            self._latest.append(begun)
-        wall, time = self._latest[number]
-        self._latest[number] = max(wall, begun[0]), max(time, begun[1])
+            self._earliest.append((NEVER, NEVER))
+            self._latest.append((NONE, NONE))
+        (first_wall, first_time), (last_wall, last_time) = self._earliest[number], self._latest[number]
+        self._earliest[number] = min(first_wall, first[0]), min(first_time, first[1])
+        self._latest[number] = max(last_wall, last[0]), max(last_time, last[1])
         return number
 
     def all(self) -> tuple[Connection, ...]:
         """Returns what is known of each connection."""
-        known = zip(self._numbers.items(), self._clients, self._latest, strict=True)
+        spans = zip(self._earliest, self._latest, strict=True)
+        known = zip(self._numbers.items(), self._clients, spans, strict=True)
         return tuple(
-            Connection(*key, client, None if wall == NONE else wall, time, number in self._fetching)
-            for (key, number), client, (wall, time) in known
+            Connection(
+                *key,
+                client,
+                first_wall_ns=None if first_wall == NEVER else first_wall,
+                first_time_ns=first_time,
+                last_wall_ns=None if last_wall == NONE else last_wall,
+                last_time_ns=last_time,
+                fetches=number in self._fetching,
+            )
+            for (key, number), client, ((first_wall, first_time), (last_wall, last_time)) in known
         )

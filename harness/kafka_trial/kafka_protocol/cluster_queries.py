@@ -1,6 +1,6 @@
 """What the witnesses ask brokers: metadata, log ends, the quorum, topic configs.
 
-Each question is one request of Kafka's protocol, in a version that every broker from 3.9 to 4.3 answers, and returns
+Each question is one request of Kafka's protocol, in a version that every broker from 3.7 on answers, and returns
 a frozen value. Schemas: `common/message/*.json` in Kafka's clients.
 """
 
@@ -52,6 +52,16 @@ class Metadata:
     brokers: Mapping[int, Address]
     topics: Mapping[str, Topic]
     refused: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The metadata quorum: its leader, which is the active controller, and its epoch; `caught_up_ms`: by voter, when it
+    had last read all of the log, by the leader's wall clock; -1: not known."""
+
+    leader: int
+    epoch: int
+    caught_up_ms: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +126,14 @@ def offsets_for_time(
     return connection.ask((2, 4), body, _timed_offsets)
 
 
-def controller(connection: Connection) -> tuple[int, int]:
-    """Returns the active controller and its epoch: the leader of the metadata quorum (DescribeQuorum v0).
+def quorum(connection: Connection) -> Quorum:
+    """Returns the metadata quorum (DescribeQuorum v1: from 3.3 on).
 
     Raises:
-        NoAnswerError: there is none at the moment.
+        NoAnswerError: it has no leader at the moment.
     """
     body = compact_count(1) + compact(METADATA_TOPIC) + compact_count(1) + struct.pack(">i", 0) + b"\0\0\0"
-    return connection.ask((55, 0), body, _controller, flexible=True)
+    return connection.ask((55, 1), body, _quorum, flexible=True)
 
 
 def topic_configs(connection: Connection, topic: str, names: Sequence[str]) -> dict[str, str | None]:
@@ -223,22 +233,28 @@ def _offset(reader: Reader) -> tuple[int, int, int, int]:
     return partition, code, offset, time_ms
 
 
-def _controller(reader: Reader) -> tuple[int, int]:
+def _quorum(reader: Reader) -> Quorum:
     refuse("controller", reader.int16())
-    topics = reader.array(lambda: (reader.string(), reader.array(lambda: _quorum(reader)), reader.tags()))
-    code, leader, epoch = topics[0][1][0]
+    topics = reader.array(lambda: (reader.string(), reader.array(lambda: _quorum_partition(reader)), reader.tags()))
+    code, found = topics[0][1][0]
     refuse("controller", code)
-    return leader, epoch
+    return found
 
 
-def _quorum(reader: Reader) -> tuple[int, int, int]:
-    reader.int32()
+def _quorum_partition(reader: Reader) -> tuple[int, Quorum]:
+    reader.int32()  # partition
     code, leader, epoch = reader.int16(), reader.int32(), reader.int32()
-    reader.int64()
-    for _ in ("voters", "observers"):
-        reader.array(lambda: (reader.int32(), reader.int64(), reader.tags()))
+    reader.int64()  # high watermark
+    voters, _ = (reader.array(lambda: _quorum_replica(reader)) for _ in ("voters", "observers"))
     reader.tags()
-    return code, leader, epoch
+    return code, Quorum(leader, epoch, dict(voters))
+
+
+def _quorum_replica(reader: Reader) -> tuple[int, int]:
+    """Returns its id, and when it had caught up (ms)."""
+    node, _, _, caught_up_ms = reader.int32(), reader.int64(), reader.int64(), reader.int64()
+    reader.tags()
+    return node, caught_up_ms
 
 
 def _configs(reader: Reader) -> tuple[Config, ...]:

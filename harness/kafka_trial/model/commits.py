@@ -31,18 +31,20 @@ from kafka_trial.model.kernels import (
     in_ranges,
     per_group,
     picked,
+    previous_in,
     starts_of,
     true_or_none,
 )
 from kafka_trial.model.long_silences import told_of_all
-from kafka_trial.model.ownership_epochs import ownership_epochs
+from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.partition import CommitRegressions, Commits
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.start_positions import answers_with_starts
-from kafka_trial.model.table import Table, table
+from kafka_trial.model.table import FILE, Table, last_until, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.truncations import truncated_away
+from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -94,7 +96,10 @@ def commit_regressions(batch: Batch) -> CommitRegressions:
     episodes = CommitRegressions(
         {"slice": slices, "fell_row": first, "recovered_row": np.where(same, after, -1), "deleted": gone}
     )
-    return episodes.having_when_asked(restart_inside=lambda: _restarted_inside(batch, episodes))
+    return episodes.having_when_asked(
+        restart_inside=lambda: _restarted_inside(batch, episodes),
+        overtaken=lambda: ~np.isin(run[first], run[_falls(log) & low & ~_overtaken(batch)]),
+    )
 
 
 def _names(batch: Batch, members: Ints) -> Array:
@@ -165,6 +170,50 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     below = which[answers["committed_offset"][rows] < peak[which]]
     return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))
+
+
+def _falls(log: Table) -> Bools:
+    """Returns which commits are below the one before them."""
+    before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
+    falls: Bools = log["committed_offset"] < before
+    return falls
+
+
+def _overtaken(batch: Batch) -> Bools:
+    """Returns which commits their client had asked for before it asked for the one that stands as the peak.
+
+    "On a single TCP connection, requests will be processed in the order they are sent" (Kafka, Protocol guide); on two
+    they need not be. A client that gives an answer up closes its connection and asks over a new one, while the broker
+    still has the old request before it. So what came over the older connection was asked for before, unless a line of
+    its member asks for the same position once more.
+    """
+    log, first_ns = commits_in_effect(batch), _first_used_ns(batch)
+    row, asked = requests_of(batch, log)
+    peak, peak_row = picked(row, log["peak_row"], -1), log["peak_row"]
+    client, connection = (picked(asked[name], row, -1) for name in ("client", "connection"))
+    same = (client >= 0) & (client == picked(asked["client"], peak, -1))
+    same &= log["incarnation"] == picked(log["incarnation"], peak_row, -1)
+    newer = first_ns[connection] < first_ns[picked(asked["connection"], peak, -1)]
+    said = _last_said(batch)
+    overtaken: Bools = same & (connection >= 0) & newer & (said <= picked(said, peak_row, NEVER))
+    return overtaken
+
+
+def _first_used_ns(batch: Batch) -> Ints:
+    """Returns when the first request of each connection began, and NONE at the end, for the one that is not known."""
+    known = batch.trial_context.connections
+    walls = np.array([NONE if one.first_wall_ns is None else one.first_wall_ns for one in known], np.int64)
+    times = np.array([one.first_time_ns for one in known], np.int64)
+    return np.append(monotonic(batch.trial_context, walls, times), NONE)
+
+
+def _last_said(batch: Batch) -> Ints:
+    """Returns the last line of its process that asks for each commit's position; NONE where no line does."""
+    log, lines = commits_in_effect(batch), member_lines(batch)
+    own = lines.take(lines["kind"] == Kind.COMMIT_INVOKE)
+    wanted = log.having(source=picked(batch.incarnations["source"], log["incarnation"], -1))
+    last = last_until(own, wanted, *FILE, "committed_offset", by="seq", until=np.full(len(log), NEVER))
+    return picked(own["seq"], last, NONE)
 
 
 @index

@@ -181,13 +181,15 @@ class IntermediateTopic:
 class Connection:
     """One connection of a client to a broker, by the request log `source`.
 
-    `last_wall_ns`, `last_time_ns`: when its last request began, by the broker's clock and as it was read.
+    `first_…`, `last_…`: when its first and its last request began, by the broker's clock and as it was read.
     """
 
     source: int
     lane: int
     name: str
     client_id: str | None
+    first_wall_ns: int | None
+    first_time_ns: int
     last_wall_ns: int | None
     last_time_ns: int
     fetches: bool = False

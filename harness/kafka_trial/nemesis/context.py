@@ -6,7 +6,7 @@ history is read back only for what witnesses of the brokers wrote into it (O and
 Who leads and who coordinates is asked of the brokers one by one, with the three raw requests it takes. A client library
 asks whichever node it likes, and hangs on a paused one; a broker cut off from the controllers goes on telling what was.
 So each broker is asked for itself, over its observer's listener, and the highest leader epoch wins. Metadata v7 and
-DescribeQuorum v0 (Kafka's protocol guide); both are understood from 3.9 to 4.x.
+DescribeQuorum v1 (Kafka's protocol guide); both are understood from 3.7 to 4.x.
 """
 
 from __future__ import annotations

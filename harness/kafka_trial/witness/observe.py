@@ -204,9 +204,9 @@ class Observer:
             self._tell(("group_state",), "group_state", group=self._group, **_group_fields(state))
 
     def _look_at_controller(self) -> None:
-        found = self._asked("controller", lambda: self._brokers.anyone(cluster_queries.controller))
-        if found is not None and found[0] >= 0:
-            self._tell(("controller",), "controller", leader=found[0], epoch=found[1])
+        found = self._asked("controller", lambda: self._brokers.anyone(cluster_queries.quorum))
+        if found is not None and found.leader >= 0:
+            self._tell(("controller",), "controller", leader=found.leader, epoch=found.epoch)
 
     def _offsets(
         self, leader: int, partitions: Sequence[int], *, which: int, committed: bool = False
