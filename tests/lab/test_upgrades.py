@@ -11,7 +11,7 @@ from lab.upgrades.campaign import missing, whole_page
 from lab.upgrades.known_campaign import read_known
 from lab.upgrades.known_page import KNOWN_ROWS_NAME
 from lab.upgrades.page import PAGE_NAME, page_of
-from lab.upgrades.plays import OFTEN, ROWS_NAME, Play, plays, read_rows, row_of
+from lab.upgrades.plays import OFTEN, ROWS_NAME, Play, plays, read_rows, row_of, row_without_record
 from upgrade_records import NO_GO_RECORD
 
 DIGEST = "m1-j1"
@@ -51,6 +51,14 @@ def test_what_is_answered_is_not_played_again() -> None:
     assert missing([unknown], "m2-j1")[0] == PLAY
     seeds = [play.seed for play in missing([], DIGEST)]
     assert seeds == sorted(seeds)  # each pair once before one is played again
+
+
+def test_a_play_without_a_record_is_unknown() -> None:
+    """The campaign goes on; the page has its last words."""
+    row = row_without_record(PLAY, "status 3: no port is free", digest=DIGEST, commit="abc")
+    assert PLAY in missing([row], DIGEST)
+    assert PLAY not in missing([row, row], DIGEST)
+    assert f"- {PLAY}, before anything, the cluster: unknown; no record: status 3: no port is free" in page_of([row])
 
 
 def test_a_row_says_what_was_no_go() -> None:

@@ -38,6 +38,7 @@ DECIDING = (
     "recovered",
     "own",
     "restart_inside",
+    "overtaken",
     "fell",
     "skipped_record",
     "in_flight_at_crash",

@@ -2448,23 +2448,27 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
 
 def commit_regression(p: Partition) -> Iterator[Found]:
     """A committed position below an earlier one; one finding for each episode until it is made good."""
-    highest: int | None = None
-    episode: Commit | None = None
+    highest: Commit | None = None
+    episode: list[Commit] = []
     for commit in p.commits:
-        if episode is not None and highest is not None and (commit.value is None or commit.value >= highest):
-            yield _regression(p, highest, episode, commit)
-            episode = None
+        if highest is not None and (commit.value is None or commit.value >= (highest.value or 0)):
+            if episode:
+                yield _regression(p, highest, episode, commit)
+            episode = []
         if commit.value is None:
             highest = None
-        elif highest is None or commit.value >= highest:
-            highest = commit.value
-        elif episode is None:
-            episode = commit
-    if episode is not None and highest is not None:
+        elif highest is None or commit.value >= (highest.value or 0):
+            highest = commit
+        else:
+            episode.append(commit)
+    if episode and highest is not None:
         yield _regression(p, highest, episode, None)
 
 
-def _regression(p: Partition, highest: int, lower: Commit, end: Commit | None) -> Found:
+def _regression(p: Partition, peak: Commit, episode: list[Commit], end: Commit | None) -> Found:
+    lower, highest = episode[0], int(peak.value or 0)
+    falls = [now for before, now in pairwise([peak, *episode]) if (now.value or 0) < (before.value or 0)]
+    told = {"overtaken": True} if all(_overtaken(p, fall, peak) for fall in falls) else {}
     return p.found(
         lower.place,
         start=highest,
@@ -2472,7 +2476,42 @@ def _regression(p: Partition, highest: int, lower: Commit, end: Commit | None) -
         recovered=end is not None and end.value is not None,
         own=_own(p, lower),
         restart_inside=_restart_inside(p, highest, lower.effect_ns, end.effect_ns if end else FOREVER),
+        **told,
     )
+
+
+def _overtaken(p: Partition, commit: Commit, peak: Commit) -> bool:
+    """The client asked for this one over a connection that it had used before that of the peak, and no line of its
+    process asks for this position after the last one that asks for the peak's."""
+    late, early = _own_request(p, commit), _own_request(p, peak)
+    if late is None or early is None or commit.committer != peak.committer or _file_of(p, commit) != _file_of(p, peak):
+        return False
+    if _file_of(p, commit) in p.trial.nameless:
+        return False
+    late_way, early_way = ((*_connection(one), one.details.get("connection")) for one in (late, early))
+    if late_way[2] is None or early_way[2] is None:
+        return False
+    used = [_first_used_ns(p.trial, way) for way in (late_way, early_way)]
+    said = [_last_asked(p, one) for one in (commit, peak)]
+    return used[0] < used[1] and said[0] <= said[1]
+
+
+def _first_used_ns(trial: Trial, way: tuple[Any, ...]) -> float:
+    over = [
+        request
+        for request in trial.of_kind("request")
+        if (*_connection(request), request.details.get("connection")) == way
+    ]
+    walls = [request.source_wall_ns - _duration_ns(request) for request in over if request.source_wall_ns is not None]
+    earliest = min(request.time_ns - _duration_ns(request) for request in over)
+    return trial.mono_ns(min(walls, default=None), earliest)
+
+
+def _last_asked(p: Partition, commit: Commit) -> int:
+    """The place in its file of the last line that asks for a commit's position, -1 for none."""
+    lines = [e for e in p.trial.of_kind("commit") if e.outcome == "invoke" and e.source == _file_of(p, commit)]
+    mine = [e.seq for e in lines for entry in p.trial.entries(e, p.tp) if entry["committed_offset"] == commit.value]
+    return max(mine, default=-1)
 
 
 def _own(p: Partition, commit: Commit) -> bool | None:

@@ -26,7 +26,7 @@ from lab.repository import git_revision, reports_folder
 from lab.upgrades.known import KnownRow, known_from_table
 from lab.upgrades.known_page import KNOWN_ROWS_NAME, known_lines
 from lab.upgrades.page import PAGE_NAME, page_of
-from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of
+from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of, row_without_record
 
 RUNS: Final = Path("trial-runs") / "upgrades"
 TRIES: Final = 2  # of a play that is unknown
@@ -35,11 +35,7 @@ ENDS_WITHIN_S = 60.0  # from SIGTERM on
 
 
 def play_all(*, minutes: float | None, only: Sequence[str] = ()) -> int:
-    """Plays what is missing, then writes the page; 1 where a newest row is no go. `only`: of these versions before.
-
-    Raises:
-        UnjudgeableError: a play left no record.
-    """
+    """Plays what is missing, then writes the page; 1 where a newest row is no go. `only`: of these versions before."""
     rows_file = reports_folder() / ROWS_NAME
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     for play in missing(read_rows(rows_file), digest()):
@@ -72,13 +68,12 @@ def missing(rows: Sequence[Row], digest: str) -> list[Play]:
 
 
 def play_one(play: Play) -> Row:
-    """Plays an upgrade; its run folders stay unless all is a go.
-
-    Raises:
-        UnjudgeableError: it left no record; with its last words.
-    """
+    """Plays an upgrade; its run folders stay unless all is a go. Without a record it is unknown."""
     out, commit = RUNS / play.folder, git_revision()
-    record, seconds = by_command(play, out)
+    try:
+        record, seconds = by_command(play, out)
+    except UnjudgeableError as error:
+        return row_without_record(play, str(error), digest=digest(), commit=commit)
     row = row_of(play, record, seconds=seconds, digest=digest(), commit=commit)
     if row.outcome == GO:
         shutil.rmtree(out)

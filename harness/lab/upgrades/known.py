@@ -19,13 +19,12 @@ from typing import Any, Final
 from kafka_trial import registry
 from kafka_trial.upgrade.cluster_state import SETTING
 from kafka_trial.upgrade.outcome import CONSUMER, GO, NO_GO, NOT_KNOWN
-from lab.upgrades.plays import Play
+from lab.upgrades.plays import LAST_WORDS_MAX, NO_RECORD, Play
 
 FOLDER: Final = "fixtures/upgrades"
 OF_THE_FIXTURES: Final = (".toml", ".diff", ".go", ".mod", ".sum")  # what is built of them is not
 TIMES: Final = 5  # a known difference is found five times of five
 STANDS_STILL: Final = ("stuck-partition", "unseen", "never-rejoined", "late-convergence")
-NO_RECORD, LAST_WORDS_MAX = "no record", 200
 CONTROL: Final = "python-at-least-once"
 STATIC: Final = "python-static-members"
 TRANSACTIONAL: Final = "python-transactional"

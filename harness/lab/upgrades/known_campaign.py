@@ -30,11 +30,7 @@ KNOWN_RUNS: Final = RUNS / "known"
 
 
 def play_known(*, minutes: float | None) -> int:
-    """Plays what is missing of the known differences, then writes the page; 1 as `write_page`.
-
-    Raises:
-        UnjudgeableError: a play left no record.
-    """
+    """Plays what is missing of the known differences, then writes the page; 1 as `write_page`."""
     file = reports_folder() / KNOWN_ROWS_NAME
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     for path, play in missing_known(read_known(file), known_digest()):
@@ -46,7 +42,8 @@ def play_known(*, minutes: float | None) -> int:
             record, seconds = by_command(play, out, until=path.until)
         except UnjudgeableError as error:
             append_row(file, row_without_record(path, play, str(error), digest=known_digest(), commit=git_revision()))
-            raise
+            print(f"{play}: {error}", flush=True)
+            continue
         row = known_row(path, play, record, seconds=seconds, digest=known_digest(), commit=git_revision())
         append_row(file, row)
         if not any((*row.found.values(), row.control)):

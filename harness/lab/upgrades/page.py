@@ -58,7 +58,7 @@ def _not_go(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         for stage, subject, outcome, accused, reason in row.not_go:
             whose = f", accused: {accused}" if accused else ""
-            yield f"- {row.play}, {stage}, {subject or 'the cluster'}: {outcome}{whose}; {reason}"
+            yield f"- {row.play}, {stage or 'before anything'}, {subject or 'the cluster'}: {outcome}{whose}; {reason}"
 
 
 def _refused() -> Iterator[str]:

@@ -16,7 +16,7 @@ from kafka_trial.cluster.versions import CONSUMER_PROTOCOL, NUMBERS, parse_relea
 from kafka_trial.compatibility.feature_levels import defaults_of
 from kafka_trial.compatibility.paths import ClusterState, Move, refusals
 from kafka_trial.report.row_files import rows_in
-from kafka_trial.upgrade.outcome import GO
+from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
 
 ROWS_NAME: Final = "upgrades.jsonl"
 SHAPES: Final = {"in-place": "nothing", "replace": "brokers"}  # as the option has them → as the rules of paths do
@@ -29,6 +29,7 @@ LIBRARIES: Final = {  # a sound consumer of each
 NEW_PROTOCOL: Final = {"python-at-least-once/consumer-protocol": "librdkafka, consumer protocol"}
 OFTEN: Final = ("3.9.2", "4.0.2")  # played five times to the newest, in both shapes
 TIMES: Final = 5
+NO_RECORD, LAST_WORDS_MAX = "no record", 200
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,12 @@ def row_of(play: Play, record: Mapping[str, Any], *, seconds: float, digest: str
         digest,
         commit,
     )
+
+
+def row_without_record(play: Play, why: str, *, digest: str, commit: str) -> Row:
+    """Returns the row of a play that left no record: everything is unknown."""
+    told = ["", "", NOT_KNOWN, "", f"{NO_RECORD}: {why[-LAST_WORDS_MAX:].strip()}"]
+    return Row(play, NOT_KNOWN, 0.0, {}, [told], {}, [], digest, commit)
 
 
 def read_rows(file: Path) -> list[Row]:
