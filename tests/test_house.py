@@ -100,7 +100,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "preflight": {"errors", "kafka_protocol", "cluster.admin"},
     "compatibility": {"errors", "history", "kafka_protocol", "cluster.versions"},
-    "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
+    "check": {"plugins", "errors", "claim", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
         *("model.liveness_bounds", "model.trial_context", "model.group_timeouts"),

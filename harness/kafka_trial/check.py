@@ -1,15 +1,21 @@
-"""Checking a run folder: history → anomalies → verdict → pages. The one way there, for `run`, `check` and pytest."""
+"""Checking a run folder: history → anomalies → verdict → pages. The one way there, for `run`, `check` and pytest.
+
+The verdict becomes two files of the run folder: verdict.json, and anomalies.jsonl with every anomaly and its weight.
+Keys are sorted, and there are no times and no paths: the same input gives the same bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow.parquet as pq
 
 from kafka_trial import plugins
 from kafka_trial.audit.collect import collect_audit
+from kafka_trial.claim import Claim
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import lacking
 from kafka_trial.history.refused_requests import refusals_in_words, refused_of_run
@@ -18,10 +24,9 @@ from kafka_trial.judge.judge import judge
 from kafka_trial.report.html import write_reports
 from kafka_trial.verdict.causes import causes_of
 from kafka_trial.verdict.collect import collect, own_events
-from kafka_trial.verdict.decide import Verdict, decide
-from kafka_trial.verdict.files import write_verdict
-from kafka_trial.verdict.messages import plain
-from kafka_trial.verdict.verdict_input import Scope, claim_of, scope_of
+from kafka_trial.verdict.decide import Verdict, decide, severity, weigh
+from kafka_trial.verdict.messages import message, plain
+from kafka_trial.verdict.verdict_input import Scope, VerdictInput, claim_of, scope_of
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 # An audit has no scenario and no schedule: no partition must have had work, no number of records must have been judged.
 OF_AN_AUDIT = Scope(partitions=None, records_judged_min=0)
+VERDICT_SCHEMA = 1
+LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
 def check_run(
@@ -80,3 +87,43 @@ def _made_with(folder: RunFolder) -> Mapping[str, str]:
     except (InputError, AttributeError):
         return {}
     return named if isinstance(named, dict) else {}
+
+
+def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
+    """Returns the verdict as plain data, for verdict.json; `retriable` stands there where it is so."""
+    table = {"schema": VERDICT_SCHEMA} | asdict(verdict)
+    if not verdict.retriable:
+        del table["retriable"]
+    table["faults"] = [{name: value for name, value in fault.items() if name != "healed"} for fault in table["faults"]]
+    table["violations"] = [
+        {name: value for name, value in violation.items() if name != "follows" or value is not None}
+        for violation in table["violations"]
+    ]
+    for name in ("notes", "printed"):
+        if not table[name]:
+            del table[name]
+    return table
+
+
+def write_verdict(folder: RunFolder, verdict: Verdict, collected: VerdictInput) -> None:
+    """Writes verdict.json and anomalies.jsonl."""
+    folder.write_json("verdict.json", verdict_to_table(verdict))
+    lines = (orjson.dumps(row, option=LINE) for row in _anomaly_rows(collected, verdict.claim))
+    (folder.path / "anomalies.jsonl").write_bytes(b"".join(lines))
+
+
+def _anomaly_rows(collected: VerdictInput, claim: Claim) -> Iterator[dict[str, Any]]:
+    """Yields every anomaly with its weight under the claim, the worst first."""
+    for found in sorted(collected.found, key=lambda found: (severity(found.anomaly), found.anomaly)):
+        for instance in found.instances:
+            weight, because = weigh(claim, found.anomaly, instance.attributes)
+            row = {
+                "anomaly": found.anomaly,
+                "topic": instance.topic,
+                "partition": instance.partition,
+                "attributes": dict(instance.attributes),
+                "events": list(instance.events),
+                "sentence": message(found.anomaly, instance),
+                "weight": weight,
+            }
+            yield row | ({"because": because} if because else {})

@@ -53,7 +53,7 @@ class Load:
     `null_values`: which part of all records has no value (in a compacted topic a tombstone: "delete this key");
     `null_keys`: which part of them has no key, beside others that have one; `unreadable_values`: which part has a value
     that nobody can decode, neither as JSON nor as text, evenly. `factor`: which part of its scenario's own
-    load this is; opening burst, rate and bursts are multiplied by it already (`workload/load_factor.py`).
+    load this is; opening burst, rate and bursts are multiplied by it already (`trial/spec.py`).
     """
 
     opening_burst: int = 2000

@@ -288,7 +288,7 @@ def verify(options: Namespace) -> int:
     """`verify FILE|DIR`: whether a certificate or the record of an upgrade holds; 1 where not, whatever it says."""
     from kafka_trial.history.output_names import CERTIFICATE, UPGRADE
     from kafka_trial.trial.verify_certificate import verify as certificate_holds
-    from kafka_trial.upgrade.verify_record import verify as record_holds
+    from kafka_trial.upgrade.record_file import verify as record_holds
 
     file = Path(options.certificate)
     if file.is_dir():
@@ -353,7 +353,7 @@ def preflight(options: Namespace) -> int:
 
     With `--to`: what an upgrade of the brokers would mean.
     """
-    from kafka_trial.compatibility.request import is_upgrade
+    from kafka_trial.compatibility.outlook import is_upgrade
 
     if is_upgrade(vars(options)):
         return _outlook(options)
@@ -362,8 +362,7 @@ def preflight(options: Namespace) -> int:
 
 def _outlook(options: Namespace) -> int:
     from kafka_trial.compatibility.live import ask_cluster, version_now
-    from kafka_trial.compatibility.outlook import as_json, as_text, consumer_plan, make_outlook
-    from kafka_trial.compatibility.request import upgrade_problems
+    from kafka_trial.compatibility.outlook import as_json, as_text, consumer_plan, make_outlook, upgrade_problems
     from kafka_trial.compatibility.request_logs import read_request_logs
     from kafka_trial.consumers.spec_toml import spec_from_toml
     from kafka_trial.kafka_protocol.connection import Brokers
@@ -393,8 +392,7 @@ def _outlook(options: Namespace) -> int:
 
 def _records_fit(options: Namespace) -> int:
     from kafka_trial.preflight.answer import answer, as_json, as_text, exit_status
-    from kafka_trial.preflight.plan import make_plans, read_plan_toml
-    from kafka_trial.preflight.words import unused_settings, words_of
+    from kafka_trial.preflight.plan import make_plans, read_plan_toml, unused_settings, words_of
 
     plan = read_plan_toml(Path(options.config)) if options.config else {}
     given = {"producer": options.producer_config, "consumer": options.consumer_config}
@@ -434,7 +432,7 @@ def _over_cluster(options: Namespace, words: dict[str, Any]) -> dict[str, Any]:
     """Returns the words over what the cluster of `--bootstrap` tells, where one is named."""
     from kafka_trial.kafka_protocol.connection import Brokers
     from kafka_trial.preflight.live import words_of_cluster
-    from kafka_trial.preflight.words import bootstrap_problems, over_cluster
+    from kafka_trial.preflight.plan import bootstrap_problems, over_cluster
 
     if problems := bootstrap_problems(vars(options)):
         raise InputError("preflight", problems)

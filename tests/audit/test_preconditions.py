@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit import preconditions
+from kafka_trial.audit import export
 from kafka_trial.kafka_protocol.cluster_queries import Partition, Topic
 from kafka_trial.kafka_protocol.connection import NoAnswerError
 
@@ -30,14 +30,14 @@ class Answers:
 @pytest.fixture(autouse=True)
 def literal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection is the answer itself; whoever tells where a partition begins can be read from."""
-    monkeypatch.setattr(preconditions, "TOLD_WITHIN_S", 0.5)
-    monkeypatch.setattr(preconditions.cluster_queries, "list_offsets", lambda answer, *_, **__: answer)
-    monkeypatch.setattr(preconditions, "fetch", lambda *_, **__: None)
+    monkeypatch.setattr(export, "TOLD_WITHIN_S", 0.5)
+    monkeypatch.setattr(export.cluster_queries, "list_offsets", lambda answer, *_, **__: answer)
+    monkeypatch.setattr(export, "fetch", lambda *_, **__: None)
 
 
 def refused(*answers: dict[int, int] | NoAnswerError) -> str | None:
     """Returns what is said of a topic whose leader answers with these."""
-    return preconditions._refused(Answers(*answers), ORDERS)  # type: ignore[arg-type]
+    return export._refused(Answers(*answers), ORDERS)  # type: ignore[arg-type]
 
 
 def test_a_leader_that_is_new_is_asked_again() -> None:

@@ -14,10 +14,10 @@ import pytest
 from audited import Effect, Told, committed, group, verdict_on
 from kafka_trial.audit.commits import Commit, commits_of, moved_forward
 from kafka_trial.audit.readers import ranges_passed_over
+from kafka_trial.check import verdict_to_table
 from kafka_trial.history.event import Event
 from kafka_trial.report.report_data import headline
 from kafka_trial.verdict.decide import Verdict
-from kafka_trial.verdict.files import verdict_to_table
 
 S = 1_000_000_000
 AT_LEAST_ONCE = {"delivery": "at-least-once"}

@@ -13,13 +13,12 @@ import pytest
 
 from audited import committed, group, verdict_on
 from kafka_trial.audit.rules import flapping, rises_of, storm_at_rest
-from kafka_trial.check import reach_verdict
+from kafka_trial.check import reach_verdict, verdict_to_table
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.report.report_data import headline
 from kafka_trial.verdict.decide import Verdict
-from kafka_trial.verdict.files import verdict_to_table
 
 SOUND = [group(1, 1, "a", "b"), committed(10, 5), committed(20, 12)]
 FELL = [group(1, 1, "a", "b"), committed(10, 12), committed(20, 11)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER
-from kafka_trial.cluster.container_broker import ContainerBroker, _settings
+from kafka_trial.cluster.containers import ContainerBroker, _settings
 from kafka_trial.cluster.versions import KNOWN
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.errors import StartError, UnjudgeableError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka_trial.cluster.proxy_log import ProxyLog
+from kafka_trial.cluster.toxiproxy import ProxyLog
 
 LINE = '{"level":"info","name":"kt1-b0-lane%d","client":"127.0.0.1:%d","message":"%s"}\n'
 LANE_0 = ["kt1-b0-lane0", "kt1-b1-lane0"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.comparison.client import ClientVerdict, judge_client
+from kafka_trial.comparison.differences import ClientVerdict, judge_client
 from kafka_trial.comparison.pairs import ComparedTrial
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 

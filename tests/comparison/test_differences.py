@@ -11,11 +11,11 @@ import pytest
 from kafka_trial.anomalies.invariant import list_invariants
 from kafka_trial.cluster.versions import KNOWN, NUMBERS, Release, parse_release
 from kafka_trial.cluster.wiring import Wiring, server_settings
+from kafka_trial.comparison.differences import compare_trials
 from kafka_trial.comparison.explain import CONSUMER, KNOWN_CHANGES, ConsumerKind
 from kafka_trial.comparison.figures import FIGURE_NAMES
 from kafka_trial.comparison.pairs import ComparedTrial
 from kafka_trial.comparison.summary import parts_of
-from kafka_trial.comparison.table import compare_trials
 
 OLD, NEW = "3.9.2", "4.3.1"
 

@@ -8,9 +8,15 @@ from dataclasses import replace
 import pytest
 
 from kafka_trial.cluster.versions import parse_release
-from kafka_trial.compatibility import finalising
-from kafka_trial.compatibility.feature_levels import KRAFT, FeatureLevel, defaults_of, feature_levels, supported
-from kafka_trial.compatibility.finalising import Levels, levels_to_raise
+from kafka_trial.compatibility.feature_levels import (
+    KRAFT,
+    FeatureLevel,
+    Levels,
+    defaults_of,
+    feature_levels,
+    levels_to_raise,
+    supported,
+)
 from kafka_trial.errors import UnjudgeableError
 
 
@@ -59,7 +65,7 @@ def test_a_level_waits_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
     """Whatever the order says; a need that nobody raises is an error, no endless loop."""
     known = dict(feature_levels())
     known["group.version"] = {1: FeatureLevel("group.version", 1, "4.0-IV0", {"streams.version": 1})}
-    monkeypatch.setattr(finalising, "feature_levels", lambda: known)
+    monkeypatch.setattr("kafka_trial.compatibility.feature_levels.feature_levels", lambda: known)
     order = [one.split()[0] for one in raised("4.3.1", defaults_of(parse_release("3.9.2")))]
     assert order[-2:] == ["streams.version", "group.version"]
     known["group.version"] = {1: replace(known["group.version"][1], needs={"metadata.version": 99})}

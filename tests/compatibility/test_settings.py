@@ -6,8 +6,14 @@ from fnmatch import filter as filter_names
 
 import pytest
 
-from kafka_trial.compatibility.meanings import BEHAVIOURS, EXPLANATIONS
-from kafka_trial.compatibility.settings import behaviours, judge_settings, new_settings, refused
+from kafka_trial.compatibility.settings import (
+    BEHAVIOURS,
+    EXPLANATIONS,
+    behaviours,
+    judge_settings,
+    new_settings,
+    refused,
+)
 from kafka_trial.compatibility.tables import ROLES, ConfigKey, changes, settings, versions
 
 

@@ -10,7 +10,7 @@ from socket import create_server, socket
 
 import pytest
 
-from kafka_trial.kafka_protocol.broker_removal import unregister_broker
+from kafka_trial.kafka_protocol.cluster_changes import unregister_broker
 from kafka_trial.kafka_protocol.connection import Connection, NoAnswerError
 
 # UnregisterBroker v0 of broker 7: header v2 (api 64, version 0, correlation 1, the client's id, no tags), id, no tags.

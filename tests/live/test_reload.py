@@ -19,8 +19,7 @@ from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.group_membership import commit
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.upgrade.compaction import SETTINGS, compact
-from kafka_trial.upgrade.reload import CompactedGroups
+from kafka_trial.upgrade.reload import SETTINGS, CompactedGroups, compact
 from kafka_trial.upgrade.side_groups import KINDS, ask_coordinator, make_side_groups, offsets_log
 
 VERSION = "4.3.1"

@@ -23,12 +23,12 @@ from kafka_trial.trial.console import Console
 from kafka_trial.upgrade.make_record import make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
 from kafka_trial.upgrade.plan import StagePlan
+from kafka_trial.upgrade.record_file import verify
 from kafka_trial.upgrade.record_page import write_upgrade
 from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
 from kafka_trial.upgrade.request import UpgradeRequest, make_upgrade_request
 from kafka_trial.upgrade.stages import KILLED, Stage, roll
 from kafka_trial.upgrade.successors import Chain
-from kafka_trial.upgrade.verify_record import verify
 
 SOUND, FAULTY = "python-at-least-once", "commits-before-processing"
 OLD, NEW = "3.9.2", "4.3.1"

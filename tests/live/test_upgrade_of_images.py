@@ -21,13 +21,13 @@ from kafka_trial.trial.console import Console
 from kafka_trial.upgrade.make_record import make_record
 from kafka_trial.upgrade.outcome import GO, NO_GO
 from kafka_trial.upgrade.plan import StagePlan
+from kafka_trial.upgrade.record_file import verify
 from kafka_trial.upgrade.record_page import write_upgrade
 from kafka_trial.upgrade.rehearsal import Rehearsal, rehearse
 from kafka_trial.upgrade.replaced import BROKERS, CONTROLLERS, stages_replaced
 from kafka_trial.upgrade.request import make_upgrade_request
 from kafka_trial.upgrade.stages import KILLED, Stage, roll
 from kafka_trial.upgrade.successors import Chain
-from kafka_trial.upgrade.verify_record import verify
 from lab.images import FOLDER, image_of_team
 
 OLD, NEW = "3.9.2", "4.3.1"

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from kafka_trial.nemesis.injection import GroupRequest, group_requests, stay_by_logs
 from kafka_trial.nemesis.samples import MemberStay
-from kafka_trial.nemesis.stays import GroupRequest, group_requests, stay_by_logs
 
 S = 1_000_000_000
 WAITING = MemberStay("m0", waits_since_ns=100 * S)

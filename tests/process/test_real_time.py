@@ -15,8 +15,7 @@ from kafka_trial.consumers.reading_probe import reading_probe
 from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.real_time import make_thread_real_time
-from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.threads import ThreadGroup, make_thread_real_time
 from kafka_trial.process.waiting import wait_until
 
 NOBODY = 65534

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kafka_trial.comparison.differences import Baseline, compare_trials
 from kafka_trial.comparison.explain import ConsumerKind
 from kafka_trial.comparison.pairs import ComparedTrial
-from kafka_trial.comparison.table import Baseline, compare_trials
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.output_names import CERTIFICATE as FILE
 from kafka_trial.history.output_names import JUNIT

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.registry import find_consumer
-from kafka_trial.upgrade.clients import changes_of, clients_of
+from kafka_trial.upgrade.make_record import changes_of, clients_of
 from kafka_trial.upgrade.record import RecordedClient, ToldOfClient
 from kafka_trial.upgrade.request import make_upgrade_request
 from kafka_trial.upgrade.successors import Chain

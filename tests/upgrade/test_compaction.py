@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.kafka_protocol.batches import Record
-from kafka_trial.upgrade.compaction import count_tombstones, not_clean
+from kafka_trial.upgrade.reload import count_tombstones, not_clean
 
 
 def log(*written: tuple[int, bytes, bytes | None]) -> list[Record]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.upgrade.cut_off import cut_off, cut_off_in_words
+from kafka_trial.upgrade.outcome import cut_off, cut_off_in_words
 
 S = 1_000_000_000
 Told = tuple[str, float, dict[str, Any]]

@@ -12,7 +12,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
 from kafka_trial.nemesis.fault import step_problems
 from kafka_trial.scenario import Step
-from kafka_trial.upgrade.finalise import finalise_features
+from kafka_trial.upgrade.play import finalise_features
 
 OLD, NEW = parse_release("3.9.2"), parse_release("4.3.1")
 

@@ -28,7 +28,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
 from kafka_trial.upgrade.cluster_state import MIN_INSYNC, SETTING, cluster_state_of, losses
-from kafka_trial.upgrade.finalise import finalise_features
+from kafka_trial.upgrade.play import finalise_features
 from kafka_trial.upgrade.writers import SENDS, TRANSACTIONS, WritersHandle, writers_beside
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(every=10)]

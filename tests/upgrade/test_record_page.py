@@ -12,7 +12,7 @@ import pytest
 
 from browser import Tab, axe_source, browser
 from kafka_trial.history.output_names import JUNIT, UPGRADE, UPGRADE_PAGE
-from kafka_trial.trial.counted_files import counted
+from kafka_trial.trial.consumer_files import counted
 from kafka_trial.upgrade.record import BrokerRoll, NotTried, RecordedPath, UpgradeRecord
 from kafka_trial.upgrade.record_page import bands, page_of_upgrade, write_upgrade
 from literal_run import NASTY

@@ -15,12 +15,12 @@ import pytest
 
 from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.anomalies.invariant import list_invariants
+from kafka_trial.check import verdict_to_table, write_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.model.undecided import Undecided
 from kafka_trial.report.report_data import worst
 from kafka_trial.verdict.decide import Verdict, by_root_cause, decide
-from kafka_trial.verdict.files import verdict_to_table, write_verdict
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
 

@@ -11,10 +11,9 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.api_versions import REMEMBERED_MAX, ApiVersionsSeen
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import parse_line
-from kafka_trial.witness.request_log import RequestLog, wanted_texts
+from kafka_trial.witness.request_log import REMEMBERED_MAX, ApiVersionsSeen, RequestLog, wanted_texts
 
 OFFER: Mapping[str, Any] = {"errorCode": 0, "apiKeys": [{"apiKey": 8, "minVersion": 0, "maxVersion": 9}]}
 REFUSED: Mapping[str, Any] = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]}

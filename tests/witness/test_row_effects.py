@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_trial.witness.pgoutput import Change, Row
-from kafka_trial.witness.row_effects import RowEffects
+from kafka_trial.witness.sink_table import RowEffects
 
 
 def row(name: str | None, amount: int = 5, note: str = "x") -> Row:

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.server_log import KINDS_MAX, ServerLog
+from kafka_trial.witness.request_log import KINDS_MAX, ServerLog
 
 DATA = Path(__file__).parent / "data"
 LANES = {20103: 1}

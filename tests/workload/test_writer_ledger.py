@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_trial.workload.writer_ledger import Ledger, Transaction
+from kafka_trial.workload.writers import Ledger, Transaction
 
 
 def ledger(*outcomes: str, sends: tuple[str, ...] = ()) -> Ledger:

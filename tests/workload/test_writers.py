@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.workload.writer_ledger import Ledger
 from kafka_trial.workload.writers import (
     ENDED_WITHIN_S,
     RECORDS,
     TRANSACTION_WITHIN_S,
     Addresses,
     IdempotentWriter,
+    Ledger,
     TopicRead,
     TransactionalWriter,
     Writers,

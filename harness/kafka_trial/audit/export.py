@@ -1,13 +1,16 @@
 """The export, told as a story: from a cluster that is not ours to a run folder that `check` and `report` understand.
 
-Look whether all is there, read the group's offsets log, then the topic's ends and what the group had left to read,
-then the sink and the request logs where they are given. Readers are bounded and run side by side (`readers.py`); each
-source has a file of its own in `history/`, and at the end the judge makes its Parquet of them (`cache/`). Strictly
-read-only: Metadata, DescribeGroups, DescribeConfigs, ListOffsets and Fetch are all that brokers are ever sent, and a
-database one statement in a transaction that cannot write.
+Look whether all is there, read the group's offsets log, then the topic's ends and what the group had left to read, then
+the sink and the request logs where they are given. Readers are bounded and run side by side (`readers.py`); each source
+has a file of its own in `history/`, and at the end the judge makes its Parquet of them (`cache/`). Strictly read-only:
+Metadata, DescribeGroups, DescribeConfigs, ListOffsets and Fetch are all that brokers are ever sent, and a database one
+statement in a transaction that cannot write.
 
-An audit's time is wall time: `time_ns` is nanoseconds since 1970, by the clock of whoever wrote the record (for what
-is asked now, this machine's). What could not be read is an `unread` event with its reason.
+An audit's time is wall time: `time_ns` is nanoseconds since 1970, by the clock of whoever wrote the record (for what is
+asked now, this machine's). What could not be read is an `unread` event with its reason.
+
+First of all it is asked whether all is there that the audit asks for, and may be read: by Metadata, ListOffsets and one
+Fetch each. What is missing is told in full.
 """
 
 from __future__ import annotations
@@ -22,26 +25,36 @@ from pathlib import Path
 from kafka_trial import __version__
 from kafka_trial.audit.bounded_reading import Budget, Log, connect
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
-from kafka_trial.audit.preconditions import Preconditions, missing_acl, read_preconditions
 from kafka_trial.audit.readers import Taken, expired, ranges_of, ranges_passed_over, read_records, tell_topic
 from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
 from kafka_trial.audit.request_log_files import read_request_logs
 from kafka_trial.audit.resets import resets_forward
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
 from kafka_trial.audit.sink import CLEANUP, Span, check_table, read_sink_table, read_sink_topic
-from kafka_trial.errors import InputError
+from kafka_trial.errors import InputError, StartError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder
 from kafka_trial.kafka_protocol import cluster_queries, group_requests
+from kafka_trial.kafka_protocol.batches import fetch
 from kafka_trial.kafka_protocol.cluster_queries import Topic
-from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
-from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
+from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
+from kafka_trial.kafka_protocol.primitives import error_name
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.console import Console
 
 KIND = "audit"
 CONFIGS = (CLEANUP, "retention.ms")
 BUFFER_EVENTS = 500
 SETTLES = 2  # what was there two windows W before the end should have been handled by the end
+TOLD_WITHIN_S = 5.0  # a leader that is new, or has just gone, answers without offsets
+TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
+ACLS = {
+    TOPIC_REFUSED: "{operation} on topic {topic}",
+    GROUP_REFUSED: "DESCRIBE on group {group}",
+    CLUSTER_REFUSED: "DESCRIBE on the cluster",
+}
+REFUSED = "the cluster does not let us read {topic} ({told}): give our principal DESCRIBE and READ on topic {topic}"
 
 
 @dataclass
@@ -76,7 +89,7 @@ def export(request: AuditRequest, *, out: Path | None, console: Console) -> RunF
     with ExitStack() as stack:
         brokers = stack.enter_context(connect(request))
         console.phase("look", f"for topic {request.topic} and group {request.group} at {request.bootstrap}")
-        preconditions = read_preconditions(brokers, request)
+        preconditions = _read_preconditions(brokers, request)
         refuse_unknown_group(brokers, request, preconditions, console)
         folder = create_run_folder(out, KIND, _file_name(request.group))
         until_s = time.monotonic() + request.limits.minutes_max * 60
@@ -108,7 +121,7 @@ def refuse_unknown_group(
             lambda connection: group_requests.group_state(connection, request.group),
         )
     except NoAnswerError as error:
-        if acl := missing_acl(error, request, operation="DESCRIBE"):
+        if acl := _missing_acl(error, request, operation="DESCRIBE"):
             console.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
         return
     if state.state == group_requests.DEAD:
@@ -180,7 +193,7 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
             leader, lambda connection: cluster_queries.topic_configs(connection, topic.name, CONFIGS)
         )
     except NoAnswerError as error:
-        if acl := missing_acl(error, this.request, operation="DESCRIBE_CONFIGS", topic=topic.name):
+        if acl := _missing_acl(error, this.request, operation="DESCRIBE_CONFIGS", topic=topic.name):
             this.console.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
         return {}
 
@@ -273,3 +286,109 @@ def _write_run_json(this: Export) -> None:
 def _file_name(group: str) -> str:
     """Returns a group's name as a part of a folder's: what is unusual there becomes a dash."""
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in group)[:80]
+
+
+@dataclass(frozen=True)
+class Preconditions:
+    """What was found: the topic, the partition of the offsets log that holds the group, and its leader."""
+
+    topic: Topic
+    log_partition: int
+    sinks: tuple[Topic, ...] = ()
+
+
+def _read_preconditions(brokers: Brokers, request: AuditRequest) -> Preconditions:
+    """Returns where everything is that the audit asks for.
+
+    Raises:
+        StartError: nobody answers at the bootstrap addresses.
+        InputError: there is no such topic, or it may not be read; all of these are told at once.
+    """
+    wanted = [request.topic, OFFSETS_TOPIC, *_sink_topics(request)]
+    found = {name: _described(brokers, request, name) for name in wanted}
+    problems = [problem for problem in found.values() if isinstance(problem, str)]
+    if problems:
+        raise InputError("audit", problems)
+    topics = {name: topic for name, topic in found.items() if isinstance(topic, Topic)}
+    partitions = len(topics[OFFSETS_TOPIC].partitions)
+    return Preconditions(
+        topics[request.topic],
+        group_partition(request.group, partitions=partitions),
+        tuple(topics[name] for name in _sink_topics(request)),
+    )
+
+
+def _missing_acl(
+    error: NoAnswerError, request: AuditRequest, *, operation: str, topic: str | None = None
+) -> str | None:
+    """Returns what our principal must be given where a question was refused for want of it; else None.
+
+    `operation` is what the question needs on the topic (default: the audited one).
+    """
+    acl = ACLS.get(error.code or 0)
+    if acl is None:
+        return None
+    wanted = acl.format(operation=operation, topic=topic or request.topic, group=request.group)
+    return f"{error}: our principal has no {wanted}"
+
+
+def _sink_topics(request: AuditRequest) -> tuple[str, ...]:
+    return request.sink.topics if request.sink else ()
+
+
+def _described(brokers: Brokers, request: AuditRequest, name: str) -> Topic | str:
+    try:
+        found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [name]))
+    except NoAnswerError as error:
+        raise StartError(f"no broker answers at {request.bootstrap}: {error}. {_advice(request)}") from error
+    brokers.by_id = dict(found.brokers)
+    topic = found.topics.get(name)
+    if topic is not None:
+        return _refused(brokers, topic) or topic
+    if (code := found.refused.get(name)) == TOPIC_REFUSED:
+        return REFUSED.format(topic=name, told=f"metadata: {error_name(code)}")
+    return _absent(name, request)
+
+
+def _advice(request: AuditRequest) -> str:
+    address = "Is the address right and reachable from here"
+    if not request.security.config:
+        return f"{address}? A listener with TLS or SASL needs --command-config FILE, as Kafka's own tools take it"
+    return f"{address}, and is it a listener for {request.security.protocol}, as {request.security.config} says?"
+
+
+def _absent(name: str, request: AuditRequest) -> str:
+    if name == OFFSETS_TOPIC:
+        return (
+            f"there is no topic {name} for us: no group has ever committed on this cluster, or we may not see it. "
+            f"This needs DESCRIBE and READ on topic {name}"
+        )
+    option = "--sink-topic" if name in _sink_topics(request) else "--topic"
+    return f"{option} {name}: there is no such topic at {request.bootstrap}, or we may not DESCRIBE it. Check the name"
+
+
+def _refused(brokers: Brokers, topic: Topic) -> str | None:
+    """Returns what keeps us from reading a topic; asked of one partition that has a leader."""
+    led = next((part for part in topic.partitions if part.leader >= 0), None)
+    if led is None:
+        return f"topic {topic.name}: no partition of it has a leader now; audit again when its brokers are back"
+
+    def ask(connection: Connection) -> bool:
+        offsets = cluster_queries.list_offsets(connection, topic.name, [led.partition], which=cluster_queries.EARLIEST)
+        if led.partition in offsets:
+            fetch(connection, topic.name, led.partition, offsets[led.partition], wait_ms=1)
+        return led.partition in offsets
+
+    what = f"broker {led.leader} to tell where {topic.name}-{led.partition} begins"
+    try:
+        wait_until(lambda: brokers.broker(led.leader, ask), within_s=TOLD_WITHIN_S, what=what, every_s=0.2)
+    except WaitTimeout as error:
+        return f"topic {topic.name}: {error}; it may not lead it any more: audit again"
+    except NoAnswerError as error:
+        if error.code == TOPIC_REFUSED:
+            return REFUSED.format(topic=topic.name, told=error)
+        return (
+            f"topic {topic.name}: broker {led.leader}, leader of partition {led.partition}, cannot be asked: {error}. "
+            "Its advertised address must be reachable from here"
+        )
+    return None

@@ -6,6 +6,8 @@ network namespace; a plain server does for every other fault, and where it has n
 Every change is read back and compared. The client library toxiproxy-python would not do: it swallows most error
 statuses, has no time-outs, and knows one server per process where two clusters may stand side by side. The API is 14
 JSON endpoints. Reading back shows that the *toxic is there*, never that it bit: evidence is the nemesis's business.
+
+Its log says who connected to which proxy: a client that asks nothing stands in no broker's log, but there.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ import sysconfig
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from kafka_trial.cluster.user_cache import cache_folder, locked, run_tool, tail
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
@@ -35,6 +40,7 @@ CUT = "kafka-cut"  # the type of the toxic that is ours; it is there for a whole
 SOCKETS = "sockets"  # what else our server can
 GO_PACKAGES = 290  # with those of Go's own library
 BUILD = Path(__file__).parent / "toxiproxy_build"
+ACCEPTED = b"Accepted client"
 
 
 def toxiproxy_server() -> Path:
@@ -336,3 +342,33 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def _proxy(body: Mapping[str, Any]) -> Proxy:
     faults = tuple(toxic for toxic in body.get("toxics") or () if toxic["type"] != CUT)
     return Proxy(body["name"], body["listen"], body["upstream"], body["enabled"], faults)
+
+
+@dataclass(frozen=True)
+class ProxyLog:
+    """The log of a Toxiproxy from some byte on; it need not be there."""
+
+    path: Path
+    begins: int
+
+    @classmethod
+    def from_now(cls, path: Path) -> ProxyLog:
+        """Returns the log from its present end on."""
+        return cls(path, path.stat().st_size if path.exists() else 0)
+
+    def accepted(self, proxies: Collection[str]) -> int | None:
+        """Returns how many connections these proxies have accepted since; None where there is no log to read."""
+        try:
+            with self.path.open("rb") as log:
+                log.seek(self.begins)
+                return sum(_proxy_of_line(line) in proxies for line in log if ACCEPTED in line)
+        except OSError:
+            return None
+
+
+def _proxy_of_line(line: bytes) -> str | None:
+    """Returns the proxy that a line of the log is of; None where the line is cut."""
+    with suppress(ValueError, AttributeError):
+        name = orjson.loads(line).get("name")
+        return name if isinstance(name, str) else None
+    return None

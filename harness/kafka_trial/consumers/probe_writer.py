@@ -1,11 +1,11 @@
 """The probe writer: a small process that writes what time it is into every pipe it is handed, forty times a second.
 
 It stands beside the consumers and writes as they do: into a pipe that the harness reads (`reading_probe.py`), from a
-process of its own, so that what delays the harness's threads does not delay it too. Standard library only. Its stdin
-is a socket: each datagram hands it one pipe; it ends when the other end closes.
+process of its own, so that what delays the harness's threads does not delay it too. Standard library only. Its stdin is
+a socket: each datagram hands it one pipe; it ends when the other end closes.
 
-Wire: datagrams of one byte with one passed descriptor; in each pipe, one CLOCK_MONOTONIC time in nanoseconds after
-the other, eight bytes each, of this machine's byte order.
+Wire: datagrams of one byte with one passed descriptor; in each pipe, one CLOCK_MONOTONIC time in nanoseconds after the
+other, eight bytes each, of this machine's byte order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the harness closes us
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    with suppress(OSError):  # as its readers (`process/real_time.py`): a stamp that is late makes them seem late
+    with suppress(OSError):  # as its readers (`process/threads.py`): a stamp that is late makes them seem late
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     harness = socket.socket(fileno=0)
     pipes: list[int] = []

@@ -1,6 +1,6 @@
 """Fetches: from which positions each lane fetches, and what it no longer fetches, by the request log.
 
-The log is thin (`witness/fetch_events.py`): a fetch that asks as before and gets nothing is left out. So nothing
+The log is thin (`witness/request_events.py`): a fetch that asks as before and gets nothing is left out. So nothing
 follows from silence; but an event that is `complete` lists all that its connection fetches from then on, and what stood
 in the one before it and is missing is fetched no longer.
 """

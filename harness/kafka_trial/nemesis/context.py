@@ -26,8 +26,8 @@ from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
 from kafka_trial.kafka_protocol.broker_features import broker_features
+from kafka_trial.kafka_protocol.cluster_changes import FeatureUpdate, update_features
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
-from kafka_trial.kafka_protocol.feature_updates import FeatureUpdate, update_features
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.nemesis.samples import FeatureAnswer, FeatureSnapshot, Leader, LogSnapshot, LogSpan, TopicSnapshot
 

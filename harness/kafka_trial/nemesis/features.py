@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kafka_trial.errors import WaitTimeout
+from kafka_trial.kafka_protocol.cluster_changes import FeatureUpdate, Update
 from kafka_trial.kafka_protocol.connection import NoAnswerError
-from kafka_trial.kafka_protocol.feature_updates import FeatureUpdate, Update
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault

@@ -14,7 +14,7 @@ from contextlib import closing
 from kafka_trial.cluster.cluster import node_name
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.kafka_protocol.broker_removal import unregister_broker
+from kafka_trial.kafka_protocol.cluster_changes import unregister_broker
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.nemesis.brokers import AWAY, ended_in_order, nodes_named
 from kafka_trial.nemesis.evidence import Evidence

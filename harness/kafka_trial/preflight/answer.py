@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.preflight.drain import Drain, drain, drains_at_other_timeouts
 from kafka_trial.preflight.fetches import (
     capped_bytes,
     demand_bytes,
@@ -15,6 +14,7 @@ from kafka_trial.preflight.fetches import (
     fetch_limits,
     largest_batch_bytes,
     largest_decompressed_bytes,
+    records_per_fetch,
     response_overhead_bytes,
 )
 from kafka_trial.preflight.full_batches import full_batch, lowered, records_within
@@ -29,6 +29,7 @@ SMALLER = (
     "brokers and at what is fetched, not at the producer's own limits, nor in memory"
 )
 BOMB_RATIO = 100  # from here on a batch is told as a bomb: small on the wire, large in memory
+OTHER_TIMEOUTS_S = (10.0, 1.0, 0.1)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _one_as_json(one: Answer) -> dict[str, Any]:
         "drain_s": one.drain.drain_s if one.drain else None,
         "drains": one.drains if one.drain else None,
         "drain": [
-            {"timeout_s": each.timeout_s, "drain_s": each.drain_s} for each in drains_at_other_timeouts(one.plan)
+            {"timeout_s": each.timeout_s, "drain_s": each.drain_s} for each in _drains_at_other_timeouts(one.plan)
         ],
         "notes": notes(one),
         "change": changes(one),
@@ -323,7 +324,51 @@ def _drain_lines(plan: Plan) -> Iterator[str]:
     if planned is None or plan.backlog is None:
         return
     yield f"\ndrain of {counted(plan.backlog.records, 'record')} of one partition"
-    for each in drains_at_other_timeouts(plan):
+    for each in _drains_at_other_timeouts(plan):
         ends = "never" if each.drain_s is None else duration_text(each.drain_s)
         here = " (planned)" if each.timeout_s == planned.timeout_s else ""
         yield f"  {ends} at a blocking timeout of {duration_text(each.timeout_s)}{here}: {each.formula}"
+
+
+@dataclass(frozen=True)
+class Drain:
+    """A drain in seconds; None where arrivals keep up with it, and it never ends."""
+
+    timeout_s: float
+    drain_s: float | None
+    formula: str
+
+
+def drain(plan: Plan) -> Drain | None:
+    """Returns how long the backlog takes; None where none is planned.
+
+    rate = records per fetch ÷ (empty partitions × blocking timeout + records per fetch × service time);
+    time = backlog ÷ (rate - arrivals).
+    """
+    backlog = plan.backlog
+    if backlog is None:
+        return None
+    records = backlog.records_per_fetch or records_per_fetch(plan)
+    round_s = backlog.empty_partitions * backlog.blocking_timeout_s + records * backlog.service_s
+    told = (
+        f"{counted(records, 'record')} a round of {duration_text(round_s)} "
+        f"({counted(backlog.empty_partitions, 'empty partition')} × {duration_text(backlog.blocking_timeout_s)} + "
+        f"{records} × {duration_text(backlog.service_s)})"
+    )
+    if not round_s:
+        return Drain(backlog.blocking_timeout_s, 0.0, told)
+    rate = records / round_s
+    if rate <= backlog.arrivals_per_s:
+        return Drain(
+            backlog.blocking_timeout_s, None, f"{told}: no more than the {backlog.arrivals_per_s:g}/s that arrive"
+        )
+    return Drain(backlog.blocking_timeout_s, backlog.records / (rate - backlog.arrivals_per_s), told)
+
+
+def _drains_at_other_timeouts(plan: Plan) -> list[Drain]:
+    """Returns the same backlog at the planned timeout, and at 10, 1 and 0.1 seconds."""
+    if plan.backlog is None:
+        return []
+    timeouts = sorted({plan.backlog.blocking_timeout_s, *OTHER_TIMEOUTS_S}, reverse=True)
+    others = [replace(plan, backlog=replace(plan.backlog, blocking_timeout_s=timeout)) for timeout in timeouts]
+    return [found for other in others if (found := drain(other))]

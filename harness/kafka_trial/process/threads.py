@@ -1,19 +1,26 @@
 """Threads: named, bounded, joined; nothing else in the harness starts any.
 
 A `ThreadGroup` holds threads and hands their errors to whoever joins them.
+
+Threads that hear what others say are real-time threads, and go before all that merely computes. A share of the
+processor (`trial/stall_prevention.py`) is handed out for each processor apart, by what of the session runs there: a
+thread that mostly sleeps, alone on a processor beside thirty busy sessions, gets a small part of it, and was seen to
+wait for over a half second while the other threads of its process ran. A real-time thread (sched(7)) waits for nobody
+but its like.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.process.real_time import make_thread_real_time
 
 BEGUN_WITHIN_S = 1.0  # of a thread whose start was interrupted
+PRIORITY = os.sched_param(1)  # the least: above every thread that is not real-time
 
 
 class ThreadGroup:
@@ -78,3 +85,12 @@ class ThreadGroup:
         self.stop.set()
         with suppress(UnjudgeableError):  # the error that is already on its way says more
             self.join()
+
+
+def make_thread_real_time() -> None:
+    """Makes the calling thread real-time (SCHED_RR), and no process or thread that it starts.
+
+    Without the right to (CAP_SYS_NICE, RLIMIT_RTPRIO, a control group without a budget for it) all stays as it is.
+    """
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, PRIORITY)

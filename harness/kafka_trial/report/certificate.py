@@ -3,8 +3,7 @@
 `certificate.json` names every trial with its verdict, its faults and their evidence, what was not judged, how to replay
 it, when it was and how long it took, the tries of it that only the machine made unknown, and the SHA-256 of every file
 of its run folder but those of `cache/`, which can be made again; and the suites that were left out, of which it says
-nothing. `certificate.schema.json` is its JSON Schema. `index.html` shows suites by
-Kafka versions.
+nothing. `certificate.schema.json` is its JSON Schema. `index.html` shows suites by Kafka versions.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Certificate:
     `harness_digest` is of the harness that tried and judged it. `left_out`: why each suite that there is beside them is
     not asked for. `budget_s`: the time that it was to take. `load`: which part of the suites' load was sent. `schema`:
     of the file that it was read from. `comparison`: what differs between its Kafka versions and from a baseline
-    (`comparison/table.py`); None: nothing was compared.
+    (`comparison/differences.py`); None: nothing was compared.
     """
 
     consumer: Mapping[str, Any]

@@ -6,10 +6,11 @@ what is missing is said, not guessed. What a consumer wrote is bounded here (`ev
 
 from __future__ import annotations
 
+import os
 import shlex
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.lag_series import Lag, read_lag
 from kafka_trial.report.library_advice import LIBRARY_ADVICE
-from kafka_trial.report.member_logs import MemberLog, read_member_logs
 from kafka_trial.report.run_metadata import RunMetadata, read_run_metadata, start_ns
 from kafka_trial.verdict.collect import own_events
 from kafka_trial.verdict.decide import EVENTS_MAX, severity
@@ -35,6 +35,11 @@ EXCERPTS_MAX = 24
 PATH_MAX = 4096  # of Linux: a path that was cut replays nothing
 MISSING = "not recorded"
 NOT_OURS = "of a cluster that is not ours"
+LINES_MAX = 20
+LINE_MAX = 400
+TAIL_BYTES = 64 * 1024
+FILES_MAX = 24
+STREAMS = ("stderr", "stdout")
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         phases=_phases(folder) if with_history else (),
         excerpts=_excerpts(folder, verdict, gaps) if with_history else (),
         lag=read_lag(folder, gaps, start_ns=start_ns(folder)) if with_history else (),
-        logs=read_member_logs(folder, gaps) if with_history else (),
+        logs=_read_member_logs(folder, gaps) if with_history else (),
         gaps=tuple(gaps),
         printed=tuple(_printed(row) for row in verdict.get("printed", ())),
     )
@@ -296,3 +301,46 @@ def _consumer_name(folder: RunFolder, gaps: list[str]) -> str:
 def _said(table: Mapping[str, Any], name: str, *, most: int = TEXT_MAX) -> str:
     value = table.get(name)
     return "" if value is None else bounded(value, most=most)
+
+
+@dataclass(frozen=True)
+class MemberLog:
+    """The end of one file: its name in the run folder, its size, and its last lines; `cut`: there are more before."""
+
+    file: str
+    size_bytes: int
+    lines: tuple[str, ...]
+    cut: bool
+
+
+def _read_member_logs(folder: RunFolder, gaps: list[str]) -> tuple[MemberLog, ...]:
+    """Returns the ends of the members' logs, by member and incarnation; says in `gaps` what is left out."""
+    files = list(_files(folder))
+    written = [file for file in files if file.stat().st_size]
+    if written[FILES_MAX:]:
+        gaps.append(f"{FILES_MAX} of {len(written)} logs of members are shown; the others are in logs/")
+    shown = set(written[:FILES_MAX])
+    return tuple(_end_of(file) for file in files if file in shown or file not in written)
+
+
+def _files(folder: RunFolder) -> Iterator[Path]:
+    """Yields the logs of every incarnation that the history knows."""
+    names = [path.stem.removeprefix("consumer-") for path in folder.history.glob("consumer-*.jsonl")]
+    for name in sorted(names, key=_in_turn):
+        places = (folder.logs / f"{name}.{stream}" for stream in STREAMS)
+        yield from (place for place in places if place.is_file())
+
+
+def _in_turn(name: str) -> tuple[str, int, str]:
+    member, _, number = name.rpartition("-")
+    return member, int(number) if number.isdecimal() else 0, name
+
+
+def _end_of(file: Path) -> MemberLog:
+    size = file.stat().st_size
+    with file.open("rb") as log:
+        log.seek(max(0, size - TAIL_BYTES), os.SEEK_SET)
+        lines = log.read(TAIL_BYTES).decode(errors="replace").splitlines()
+    cut = size > TAIL_BYTES or len(lines) > LINES_MAX
+    told = tuple(bounded(line.expandtabs(4), most=LINE_MAX) for line in lines[-LINES_MAX:])
+    return MemberLog(f"logs/{file.name}", size, told, cut)

@@ -1,6 +1,7 @@
 """Certifying: all suites for one consumer, resumable.
 
-The certificate is written again after every trial, so that one that was stopped goes on where it stopped.
+The certificate is written again after every trial, so that one that was stopped goes on where it stopped. Which of its
+trials count in the one to go on with is said at the end of this module.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from kafka_trial import __version__, registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
@@ -17,24 +19,22 @@ from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.containers.engine import connect
 from kafka_trial.containers.network import require_image
-from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.report.certificate import Cell, Certificate
+from kafka_trial.errors import UNKNOWN, InputError, unknown_name
+from kafka_trial.history.output_names import CERTIFICATE
+from kafka_trial.report.certificate import Cell, Certificate, CertifiedTrial, read_certificate
+from kafka_trial.report.sealed_files import changed_files
 from kafka_trial.scenario import Scenario, factor_problem
 from kafka_trial.trial.certificate_ledger import CertificateLedger, CertifyRequest
-from kafka_trial.trial.certificate_resume import gone_on_with, trials_left
 from kafka_trial.trial.compare_certificates import compare_certificate, consumer_kind
-from kafka_trial.trial.consumer_files import consumer_files, folder_digest
+from kafka_trial.trial.consumer_files import IF_WRITTEN, ConsumerFiles, changes_in_words, consumer_files, folder_digest
 from kafka_trial.trial.session import Session
-from kafka_trial.trial.spec import (
-    make_trial_spec,
-    scenario_at_load,
-    scenario_consumer_problem,
-    scenario_load_problem,
-)
+from kafka_trial.trial.spec import make_trial_spec, scenario_at_load, scenario_consumer_problem, scenario_load_problem
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.workload.payload_checks import load_problem
 
 NOT_NAMED = "not named by --suite"
+BEGIN_AGAIN = "Name another --out, or take this one away to begin again"
+CHANGES_TOLD = 3  # of a run folder
 
 
 def begin_certificate(certify_request: CertifyRequest) -> Certificate:
@@ -81,7 +81,7 @@ def begin_certificate(certify_request: CertifyRequest) -> Certificate:
             image=certify_request.image,
             load=certify_request.load,
         )
-    return replace(new, trials=gone_on_with(certify_request.out, new, files))
+    return replace(new, trials=_gone_on_with(certify_request.out, new, files))
 
 
 def begin_baseline(certify_request: CertifyRequest, begun: Certificate) -> Certificate | None:
@@ -114,7 +114,7 @@ def certify(
     if baseline is not None:
         ledgers.append(CertificateLedger(certify_request.of_baseline(begun), baseline, label="baseline "))
     for ledger in ledgers:
-        for told in trials_left(ledger.certify_request.out, ledger.certificate):
+        for told in _trials_left(ledger.certify_request.out, ledger.certificate):
             say(f"{ledger.label}{told}")
     takes_s = _suite_seconds(certify_request)
     requests = {
@@ -244,3 +244,67 @@ def _problem(certify_request: CertifyRequest, spec: ConsumerSpec, scenario: Scen
 
 def _versions(certify_request: CertifyRequest) -> list[str]:
     return list(certify_request.kafka_versions or (DEFAULT_VERSION,))
+
+
+def _gone_on_with(out: Path, new: Certificate, files: ConsumerFiles) -> dict[tuple[str, str, int], CertifiedTrial]:
+    """Returns the trials of the certificate in `out` that count in a new one; `files`: those of the consumer now.
+
+    Raises:
+        InputError: what is there is another's certificate.
+    """
+    file = out / CERTIFICATE
+    if not file.exists():
+        return {}
+    old = read_certificate(file)
+    if problem := _other(old, new, files):
+        raise InputError(str(file), problem)
+    return {cell: trial for cell, trial in old.trials.items() if not _left(out, new, trial)}
+
+
+def _trials_left(out: Path, begun: Certificate) -> list[str]:
+    """Returns which trials of the certificate that is there do not count in the one to go on with, and why."""
+    file = out / CERTIFICATE
+    if not file.exists():
+        return []
+    trials = read_certificate(file).trials.values()
+    told = {trial.cell: because for trial in trials if (because := _left(out, begun, trial))}
+    return [f"{' '.join(map(str, cell))} {because}" for cell, because in told.items()]
+
+
+def _left(out: Path, new: Certificate, trial: CertifiedTrial) -> str:
+    """Returns why a trial of an earlier sitting does not count; "" where it does."""
+    if trial.cell not in new.cells:
+        return "is not asked for any more, and is left out"
+    if trial.exit == UNKNOWN:
+        return "was unknown: it is tried again"
+    changed = changed_files(out, trial.run, trial.files)
+    return f"is tried again: {'; '.join(changed[:CHANGES_TOLD])}" if changed else ""
+
+
+def _other(old: Certificate, new: Certificate, files: ConsumerFiles) -> str:
+    """Returns why a certificate cannot be gone on with, by what differs, and what to do; "" where all that it rests on
+    is the same."""
+    if old.consumer["name"] != new.consumer["name"]:
+        return f"is of another consumer ({old.consumer['name']}; asked for: {new.consumer['name']}). {BEGIN_AGAIN}"
+    if old.harness_digest != new.harness_digest:
+        states = [f"{one.kafka_trial}, state {one.harness_digest}" for one in (old, new)]
+        return f"was made by another kafka-trial ({states[0]}; this is {states[1]}). {BEGIN_AGAIN}"
+    if old.load != new.load:
+        return f"is of trials at a load of {old.load:g} (asked for: {new.load:g}). {BEGIN_AGAIN}"
+    if old.consumer.get("image") != new.consumer.get("image"):
+        return f"is of another {_images_in_words(new, old)}. {BEGIN_AGAIN}"
+    if "files" not in old.consumer:
+        return f"was made by an earlier kafka-trial, which did not store what files the consumer has. {BEGIN_AGAIN}"
+    changes = files.changes_since(old.consumer["files"])
+    told = f"is of an earlier state of the consumer: {changes_in_words(changes)}"
+    return f"{told}. {BEGIN_AGAIN}. {IF_WRITTEN}" if changes else ""
+
+
+def _images_in_words(new: Certificate, old: Certificate) -> str:
+    """Returns the word "image" with that of an old certificate and the one that is asked for now."""
+    return f"image ({_image_of(old)}; now asked for: {_image_of(new)})"
+
+
+def _image_of(certificate: Certificate) -> str:
+    image = certificate.consumer.get("image")
+    return f"{image['name']}, {image['id']}" if image else "none"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.comparison.differences import Baseline, compare_trials
 from kafka_trial.comparison.explain import ConsumerKind
 from kafka_trial.comparison.figures import read_figures
 from kafka_trial.comparison.pairs import ComparedTrial
-from kafka_trial.comparison.table import Baseline, compare_trials
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.certificate import BASELINE, Certificate

@@ -18,7 +18,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.broker_ends import ended_by_themselves
 from kafka_trial.cluster.cluster import BrokerHandle, Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
-from kafka_trial.cluster.proxy_log import ProxyLog
+from kafka_trial.cluster.toxiproxy import ProxyLog
 from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group, MemberFailure
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder

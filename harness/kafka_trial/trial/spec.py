@@ -1,8 +1,14 @@
-"""The spec of one trial: which scenario, which consumer, which Kafka, which seed; every word checked."""
+"""The spec of one trial: which scenario, which consumer, which Kafka, which seed, which load; every word checked.
+
+The load factor makes the same trial with a smaller load, for consumers to which a suite's own load is too much. It
+multiplies the opening burst, the rate and the bursts. Faults, times, keys and sizes stay, and so does the least number
+of records that a verdict may rest on: a load that cannot reach it is refused.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,12 +23,12 @@ from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
-from kafka_trial.scenario import Scenario
-from kafka_trial.workload.load_factor import at_load, load_too_small
+from kafka_trial.scenario import Scenario, factor_problem
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
 
 SPARE_LANES = 2  # for members that join while faults are played
+STEPS_A_UNIT = 1000  # the least factor is told in thousandths
 
 
 @dataclass(frozen=True)
@@ -235,3 +241,65 @@ def _target_names(trial_spec: TrialSpec) -> list[str]:
     members = trial_spec.members + sum(planned.fault == "join" for planned in trial_spec.plan.faults)
     brokers = (f"b{number}" for number in range(trial_spec.scenario.brokers))
     return [*(f"m{number}" for number in range(members)), *brokers, "all"]
+
+
+def at_load(scenario: Scenario, factor: float) -> Scenario:
+    """Returns the scenario with `factor` of its load; one that has that factor already (a scenario.json) as it is.
+
+    Raises:
+        InputError: the factor is not above 0 and at most 1, the scenario was scaled by another one, or too few records
+            would be sent.
+    """
+    if scenario.load.factor == factor:
+        return scenario
+    if scenario.load.factor != 1:
+        raise InputError("--load", f"{scenario.name} is at a load of {scenario.load.factor:g} already; leave it out")
+    if problem := factor_problem(factor):
+        raise InputError("--load", problem)
+    if problem := load_too_small(scenario, factor):
+        raise InputError(f"scenario {scenario.name}", problem)
+    return _scaled(scenario, factor)
+
+
+def load_too_small(scenario: Scenario, factor: float) -> str | None:
+    """Returns why a verdict cannot rest on so little of a scenario's load, and the least factor; None where it can."""
+    least, planned = scenario.limits.records_judged_min, records_planned(_scaled(scenario, factor))
+    if factor == 1 or scenario.load.factor != 1 or planned >= least:
+        return None
+    few = f"at a load of {factor:g} it plans {planned} records, and a verdict takes {least}"
+    if (needed := _least_factor(scenario)) is None:
+        return f"{few}: its load cannot be made smaller"
+    return f"{few}: give at least {needed:g}"
+
+
+def records_planned(scenario: Scenario) -> int:
+    """Returns how many records are sent at least, if the trial takes no longer than its schedule says."""
+    load = scenario.load
+    faults_s = max([scenario.min_faults_s, *(step.at_s + step.for_s for step in scenario.schedule)])
+    steady_s = load.steady_s + min(faults_s, math.inf if load.quiet_after_s is None else load.quiet_after_s)
+    steady = int(load.rate_per_s * steady_s * (1 - load.aborted_ratio))
+    bursts = sum(burst.records for burst in load.bursts if burst.at_s <= faults_s)
+    return min(load.opening_burst + steady + bursts, load.records_max)
+
+
+def _scaled(scenario: Scenario, factor: float) -> Scenario:
+    load = scenario.load
+    smaller = replace(
+        load,
+        factor=factor,
+        opening_burst=_times(load.opening_burst, factor),
+        rate_per_s=load.rate_per_s * factor,
+        bursts=tuple(replace(burst, records=_times(burst.records, factor)) for burst in load.bursts),
+    )
+    return replace(scenario, load=smaller)
+
+
+def _times(records: int, factor: float) -> int:
+    return max(1, round(records * factor))
+
+
+def _least_factor(scenario: Scenario) -> float | None:
+    """Returns the least factor, in thousandths, with which enough records are sent; None where only the whole is."""
+    factors = (thousandths / STEPS_A_UNIT for thousandths in range(1, STEPS_A_UNIT))
+    least = scenario.limits.records_judged_min
+    return next((factor for factor in factors if records_planned(_scaled(scenario, factor)) >= least), None)

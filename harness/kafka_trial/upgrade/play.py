@@ -2,24 +2,33 @@
 
 Each consumer has a topic, a group, a load and a run folder of its own. What is done to the brokers is played once, and
 stands in the history of each; faults of members and of their network are each group's own. A stage ends with the load
-held, every group drained, and every witness read to the end; then the same members go on. While it is judged no load
-is sent, for judges, brokers and members share one processor; our own writers go on.
+held, every group drained, and every witness read to the end; then the same members go on. While it is judged no load is
+sent, for judges, brokers and members share one processor; our own writers go on.
+
+The cluster is of processes, or of containers where the consumers are images. What both versions start from, archives or
+images, is made before anything starts: nobody waits for it in a stage. Features are finalised by name, one after the
+other, each until all brokers answer its level. A transaction is open across the change of transaction.version: it was
+begun by the old rules, and is committed by the new ones.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kafka_trial.cluster.booted import BootedCluster
-from kafka_trial.cluster.versions import parse_release
+from kafka_trial.cluster.containers import container_cluster
+from kafka_trial.cluster.processes import class_data_archive, process_cluster
+from kafka_trial.cluster.versions import Release, parse_release
+from kafka_trial.compatibility.feature_levels import TRANSACTIONS, Raise, levels_to_raise
 from kafka_trial.errors import Interrupted, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
 from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
 from kafka_trial.process.threads import ThreadGroup
@@ -29,9 +38,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEnvironment
 from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
 from kafka_trial.trial.setup import open_trial_environment
-from kafka_trial.upgrade.boot import booted
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
-from kafka_trial.upgrade.finalise import finalise_features
 from kafka_trial.upgrade.plan import StagePlan
 from kafka_trial.upgrade.reload import CompactedGroups
 from kafka_trial.upgrade.replaced import stranded_members
@@ -46,6 +53,8 @@ PHASE_WITHIN_S = 600.0
 LED_WITHIN_S = 60.0
 FETCHED_WITHIN_S = 5.0  # from when a broker leads again: clients that learn of it by a refused fetch take a second
 TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole trials, of their stages, of our writers
+FAULT: Final = "finalise-feature"
+HOLDS_S: Final = 2.0  # time for members and writers to meet the new level before the next one comes
 
 
 @dataclass(frozen=True)
@@ -316,3 +325,47 @@ def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> 
             for environment in environments.values():
                 environment.end("info", "interrupted by Ctrl-C")
             raise Interrupted(f"interrupted; healed and cleaned up. What was played: {request.out}") from interrupt
+
+
+def booted(request: UpgradeRequest, plan: StagePlan) -> AbstractContextManager[BootedCluster]:
+    """Returns the cluster of the first version, to be booted; its nodes can become the other one.
+
+    Raises:
+        StartError: an archive cannot be trained; when it is entered, see `process_cluster` and `container_cluster`.
+    """
+    if not request.in_containers:
+        for version in (request.before, request.after):
+            class_data_archive(version)
+        return process_cluster(request.before, lanes=request.lanes, controllers=plan.controllers, further=plan.further)
+    consumers = [one for spec in request.specs.values() for one in (spec.consumer, *spec.successors)]
+    return container_cluster(
+        request.before,
+        lanes=request.lanes,
+        later=[request.after],
+        consumer_images=[one.image for one in consumers if one.image is not None],
+        controllers=plan.controllers,
+        further=plan.further,
+    )
+
+
+def finalise_features(
+    after: Release, features: Mapping[int, BrokerFeatures], play: Callable[[Step], None], writers: WritersHandle
+) -> tuple[Raise, ...]:
+    """Raises what brokers of a release finalise; returns what was raised, in its order.
+
+    `features`: what each broker answers, by its id. `play` plays a step once, for the whole cluster, and raises where
+    the step has no effect.
+
+    Raises:
+        UnjudgeableError: a broker is still of the version before, a level has no effect, or the writers cannot go on.
+    """
+    supported = {broker: told.supported for broker, told in features.items()}
+    newest = max(features.values(), key=lambda told: told.epoch)
+    raised = levels_to_raise(after, newest.finalized, supported)
+    for one in raised:
+        if one.feature == TRANSACTIONS:
+            writers.open_transaction()
+        play(Step(FAULT, "all", for_s=HOLDS_S, options={"feature": one.feature, "level": one.level}))
+        if one.feature == TRANSACTIONS:
+            writers.end_transaction()
+    return raised

@@ -2,7 +2,7 @@
 
 Stands between the judge (which computes the same anomalies whatever the claim) and the reports. Here are the verdict's
 values and the decision. What it rests on is in `verdict_input.py`, what each claim allows is said by the rules of the
-anomalies (`@invariant(rule=…)`), how an anomaly is told is in `messages.py`, and `files.py` writes it down. The order
+anomalies (`@invariant(rule=…)`), how an anomaly is told is in `messages.py`, and `check.py` writes it down. The order
 of the decision:
 
 1. The ground failed (harness or cluster broke, a witness died, the cluster lost a write, the history is truncated):

@@ -44,6 +44,9 @@ FORMER = {
     "scenario_consumer_problem": "suite_problem",
     "refusals_in_words": "too_busy",
     "refused_total": "refused_ever",
+    "_fetch_answers": "_answers",
+    "LogPlace": "Place",
+    "_proxy_of_line": "_proxy",
 }
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {

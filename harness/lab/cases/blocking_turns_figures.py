@@ -1,6 +1,6 @@
 """Case 1 in figures: what the formula predicts of a trial, and what its history says.
 
-Predicted is what `kafka-trial preflight --blocking-timeout` computes (`preflight/drain.py`). Measured is how fast the
+Predicted is what `kafka-trial preflight --blocking-timeout` computes (`preflight/answer.py`). Measured is how fast the
 hot partition was worked off while it had a backlog: by the records handled, and by the brokers' offsets log.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.preflight.drain import drain
+from kafka_trial.preflight.answer import drain
 from kafka_trial.preflight.plan import make_plans
 
 HOT_RECORDS_MIN: Final = 100  # of a key, to be called hot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_trial.kafka_protocol.cluster_changes import FeatureUpdate, Update, refusals, request_body
 from kafka_trial.kafka_protocol.connection import NoAnswerError
-from kafka_trial.kafka_protocol.feature_updates import FeatureUpdate, Update, refusals, request_body
 from kafka_trial.kafka_protocol.primitives import Reader
 
 GROUP = FeatureUpdate("group.version", 1)

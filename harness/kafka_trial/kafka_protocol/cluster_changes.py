@@ -1,9 +1,13 @@
-"""Finalising levels of features, by name (UpdateFeatures: KIP-584, KIP-778, KIP-1022).
+"""What changes a cluster for good: levels of features are finalised, by name, and a broker is taken out.
 
-Any broker takes the request, and forwards it to the active controller, as for `kafka-features.sh`. The controller
+UpdateFeatures (KIP-584, KIP-778, KIP-1022), and UnregisterBroker v0 (KIP-631), which no client library has.
+
+Any broker takes these requests, and hands them to the active controller, as for `kafka-features.sh`. The controller
 refuses a level that a registered node does not support, and writes it into the metadata log otherwise; from there each
 broker has it in its own time (`broker_features`). Raising a feature to the level it has already is taken: so a request
 whose answer was lost may be sent again.
+
+A broker that was shut down stays registered, fenced, until somebody orders its removal.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from enum import IntEnum
 from typing import Final
 
 from kafka_trial.kafka_protocol.broker_features import broker_features
-from kafka_trial.kafka_protocol.cluster_queries import compact, compact_count
+from kafka_trial.kafka_protocol.cluster_queries import compact, compact_count, refuse
 from kafka_trial.kafka_protocol.connection import Connection, NoAnswerError
 from kafka_trial.kafka_protocol.primitives import Reader, error_name
 
@@ -23,6 +27,8 @@ UPDATE_FEATURES: Final = 57
 _LOWEST, _HIGHEST = 1, 2  # from 1 on with the kind of update; from 2 on all or nothing, with one error for all
 _CONTROLLER_WITHIN_S: Final = 10.0
 _PASSES: Final = {7, 13, 41}  # the controller did not answer in time, or there is none at the moment
+BROKER_ID_NOT_REGISTERED: Final = 102
+_UNREGISTER_BROKER: Final = (64, 0)
 
 
 class Update(IntEnum):
@@ -99,3 +105,24 @@ def _result(reader: Reader) -> tuple[str, int, str | None]:
     result = reader.string(), reader.int16(), reader.nullable_string()
     reader.tags()
     return result
+
+
+def unregister_broker(connection: Connection, broker: int) -> bool:
+    """Takes a broker out of the cluster; False: it was not in it.
+
+    Raises:
+        NoAnswerError: the order was refused, or nobody answered.
+    """
+    try:
+        connection.ask(_UNREGISTER_BROKER, struct.pack(">i", broker) + b"\0", _unregistered, flexible=True)
+    except NoAnswerError as error:
+        if error.code != BROKER_ID_NOT_REGISTERED:
+            raise
+        return False
+    return True
+
+
+def _unregistered(reader: Reader) -> None:
+    reader.int32()  # throttle time
+    code, message = reader.int16(), reader.nullable_string()
+    refuse("unregistering a broker", code, message)
