@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ from kafka_trial.cluster.images import NAMED
 from kafka_trial.errors import NOT_BEGUN, InputError, StartError
 from kafka_trial.registry import find_consumer
 from kafka_trial.upgrade import batches
-from kafka_trial.upgrade.request import REPLACED, UpgradeRequest, make_upgrade_request
+from kafka_trial.upgrade.request import LOAD, REPLACED, UpgradeRequest, make_upgrade_request
 from kafka_trial.upgrade.successors import Chain
+from kafka_trial.workload.workload import LoadWorkload
 
 SOUND = find_consumer("python-at-least-once")
 IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
@@ -99,3 +102,10 @@ def test_the_options_of_the_command_are_what_is_asked(tmp_path: Path, monkeypatc
     assert main([*words, "--shape=replace", "--add-partitions=4", "--seed=7"]) == NOT_BEGUN
     (one,) = asked
     assert (one.before, one.after, one.shape, one.added, one.seed) == ("3.9.2", "4.3.1", REPLACED, 4, 7)
+
+
+def test_the_load_outlasts_every_rehearsal() -> None:
+    """On a slow machine too: a stage in which nothing is written any more shows nothing."""
+    ops = LoadWorkload(LOAD, partitions=6).ops(random.Random(1))
+    in_two_hours = next(islice(ops, LOAD.opening_burst + 2 * 3600 * 100, None))
+    assert in_two_hours.at_s == pytest.approx(2 * 3600)

@@ -19,7 +19,7 @@ from kafka_trial.scenario import Load, Scenario
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.upgrade.successors import Chain, along
 
-LOAD = Load(opening_burst=600, rate_per_s=100.0)
+LOAD = Load(opening_burst=600, rate_per_s=100.0, records_max=1_000_000)  # nearly three hours: no stage outlasts it
 SCENARIO = Scenario("upgrade", "the brokers become another version of Kafka, stage by stage", load=LOAD)
 IN_PLACE, REPLACED = "in place", "replaced"
 SHAPES = {"in-place": IN_PLACE, "replace": REPLACED}  # as the option has them
