@@ -100,7 +100,7 @@ def report(options: Namespace) -> int:
 def show(options: Namespace) -> int:
     """`show RUN SELECTOR…`: one event, or all that the history says of one record, with neighbours."""
     from kafka_trial.history.store import open_run_folder
-    from kafka_trial.report.show import show as told
+    from kafka_trial.report.excerpts import show as told
 
     print(told(open_run_folder(Path(options.run)), options.selectors, around=max(0, options.around)))
     return PASS

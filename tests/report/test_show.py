@@ -9,7 +9,7 @@ import pytest
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.report.show import show
+from kafka_trial.report.excerpts import show
 
 SECOND = 10**9
 DELIVERED = [("t", 0, 0), ("t", 1, 0), ("t", 0, 1), ("t", 1, 1), ("t", 0, 2), ("retry", 0, 7), ("retry", 0, 1)]

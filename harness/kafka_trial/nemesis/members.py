@@ -14,7 +14,7 @@ from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
-from kafka_trial.nemesis.fault import fault
+from kafka_trial.nemesis.fault import PREDECESSOR, SUCCESSOR, fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import GroupSnapshot, ProcessSnapshot
 from kafka_trial.nemesis.targets import member_named
@@ -99,7 +99,6 @@ def restart(injection: Injection) -> Iterator[Evidence]:
     yield evidence.replaced(before, after)
 
 
-SUCCESSOR, PREDECESSOR = "successor", "predecessor"
 JOINS_WITHIN_S = 20.0  # of a process: on a busy machine a JVM takes its time
 
 

@@ -8,19 +8,22 @@ from typing import Any
 
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.preflight.fetches import (
+    Held,
+    buffered_bytes,
     capped_bytes,
     demand_bytes,
     encodable,
     fetch_limits,
     largest_batch_bytes,
     largest_decompressed_bytes,
+    memory_parts,
+    process_bytes,
     records_per_fetch,
     response_overhead_bytes,
 )
 from kafka_trial.preflight.full_batches import full_batch, lowered, records_within
 from kafka_trial.preflight.hops import STORES, STORES_FULL, Hop, binding_hop, hops_of, refusing_hop
 from kafka_trial.preflight.knobs import JAVA, OTHER, Settings
-from kafka_trial.preflight.memory import Held, buffered_bytes, memory_parts, process_bytes
 from kafka_trial.preflight.plan import Plan
 from kafka_trial.preflight.sizes import counted, duration_text, size_text
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_trial.errors import InputError
-from kafka_trial.nemesis.fault import EACH_MEMBER
-from kafka_trial.nemesis.members import PREDECESSOR, SUCCESSOR
+from kafka_trial.nemesis.fault import EACH_MEMBER, PREDECESSOR, SUCCESSOR
 from kafka_trial.scenario import STABLE, Step
 from kafka_trial.trial.spec import TrialSpec, with_successors
 from kafka_trial.upgrade.stages import BETWEEN_S, KILLED_LATER, Stage
