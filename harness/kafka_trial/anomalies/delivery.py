@@ -138,7 +138,8 @@ def redelivered(partitions: Partitions) -> Findings:
     another ownership epoch, and inside one where the record or a later one had been completed (else it was
     `retried`). A record that was completed twice was delivered again, whatever the member printed of its
     deliveries. Where its progress is not in Kafka, a record that its member says it discarded is not counted: a
-    client may be given records before it is told to seek, and the member's own store says that they are done.
+    client may be given records before it is told to seek, and the member's own store says that they are done. One
+    that it left at such a seek, and says nothing of, counts if the sink heard of it; without a sink it is undecided.
 
     With a sink, each further effect of a record counts too, beyond the handlings that lines report.
 
@@ -300,5 +301,6 @@ def false_report(partitions: Partitions) -> Findings:
 
 
 def _redeliveries(again: Redeliveries) -> Findings:
+    again, undecided = split_undecided(again)
     rows = table(slice=again.slice, order=again.offset, offset=again.offset, floor=again.floor)
-    return Findings(rows, [proof(again), proof(again, "opened_")])
+    return Findings(rows, [proof(again), proof(again, "opened_")], undecided)

@@ -34,6 +34,7 @@ from lab.naive import moved_keys as naive_moved_keys
 from lab.naive import no_progress as naive_no_progress
 from lab.naive import rejoins as naive_rejoins
 from lab.naive import responses as naive_responses
+from lab.naive import seeks as naive_seeks
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import states as naive_states
 
@@ -725,6 +726,7 @@ class Partition:
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
         self._losses: dict[tuple[str, str, int], Loss | None] = {}
         self._attempts_ended: dict[str, list[Event]] = {}
+        self._landings: list[tuple[OwnershipEpoch, Work | None]] = []
         self.told_before: dict[tuple[str, int, int], list[int]] = {}  # see `aborts.py`
 
     def own(self, *kinds: str) -> list[Event]:
@@ -843,6 +845,14 @@ class Partition:
             self._attempts_ended[source] = naive_aborts.ended(self, source)
         return self._attempts_ended[source]
 
+    def landing(self, epoch: OwnershipEpoch | None) -> Work | None:
+        """Where its member, which keeps its progress outside of Kafka, sought before it began to work."""
+        if epoch is None or self.trial.progress_in_kafka:
+            return None
+        if not self._landings:
+            self._landings = [(one, naive_seeks.landing(self, one)) for one in self.ownership_epochs]
+        return next((landed for one, landed in self._landings if one == epoch), None)
+
     @cached_property
     def failures(self) -> list[Work]:
         return [work for work in self._work("processed") if work.event.outcome == "failed"]
@@ -914,14 +924,14 @@ class Partition:
 
     @cached_property
     def handlers(self) -> list[Handler]:
-        return [Handler(delivery, self._end_of(delivery)) for delivery in self.deliveries]
+        return [Handler(delivery, self.end_of(delivery)) for delivery in self.deliveries]
 
     @staticmethod
     def handler_of(done: Work) -> Handler:
         """Of a completion that no delivery began."""
         return Handler(done, done)
 
-    def _end_of(self, delivery: Work) -> Work | None:
+    def end_of(self, delivery: Work) -> Work | None:
         """The next completion, unless the same record was delivered again to this file in between."""
         alike = [
             work
@@ -1506,7 +1516,7 @@ class Partition:
         held, offset, event = begun.ownership_epoch, begun.offset, begun.event
         if held is None or self.trial.settings.get("progress", "kafka") not in ("kafka", "transaction"):
             return False
-        end = self._end_of(begun) if event.kind == "delivered" else begun
+        end = self.end_of(begun) if event.kind == "delivered" else begun
         given_up = end is not None and end.event.outcome in ("failed", "discarded")
         granted = [
             commit.value
@@ -2081,16 +2091,20 @@ def _unhandled_at_snapshot(p: Partition) -> list[int]:
     return [o for o in p.records if p.first_handled.get(o, FOREVER) > (p.trial.snapshot_ns or 0)]
 
 
-def redelivered(p: Partition) -> Iterator[Found]:
-    """Begun again: in another ownership epoch, at or above where that one had to start, or in the same."""
-    for delivery in _repeated(p):
+def redelivered(p: Partition) -> Iterator[Found | None]:
+    """Begun again: in another ownership epoch, at or above where that one had to start, or in the same. Undecided where
+    one of the two was left before a seek, and no sink can tell whether it had been begun."""
+    kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
+    stayed = [begun for begun in kept if not naive_seeks.is_before(p, begun, begun.ownership_epoch)]
+    surely = list(_repeated(p, stayed))
+    for delivery in surely if p.trial.has_sink else _repeated(p, kept):
         floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
         if (
-            not _had_elsewhere(p, delivery)
+            not _had_elsewhere(delivery, kept)
             or not p.trial.progress_in_kafka
             or (floor is not None and delivery.offset >= floor)
         ):
-            yield p.found(delivery.offset)
+            yield p.found(delivery.offset) if delivery in surely else None
     for offset, effect in naive_effects.further(p):
         if not p.trial.progress_in_kafka or not naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
@@ -2098,11 +2112,11 @@ def redelivered(p: Partition) -> Iterator[Found]:
 
 def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
     """Delivered again in another ownership epoch, below where that one had to start."""
-    for delivery in _repeated(p):
+    for delivery in _repeated(p, p.begun):
         floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
         if floor is None:
             yield None
-        elif delivery.offset < floor and _had_elsewhere(p, delivery):
+        elif delivery.offset < floor and _had_elsewhere(delivery, p.begun):
             yield p.found(delivery.offset)
     for offset, effect in naive_effects.further(p):
         if naive_effects.is_below_floor(p, offset, effect):
@@ -2116,13 +2130,12 @@ def retried(p: Partition) -> Iterator[Found]:
             yield p.found(work.offset)
 
 
-def _repeated(p: Partition) -> Iterator[Work]:
-    kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
-    for begun in kept:
-        alike = [other for other in kept if other.offset == begun.offset]
+def _repeated(p: Partition, starts: list[Work]) -> Iterator[Work]:
+    for begun in starts:
+        alike = [other for other in starts if other.offset == begun.offset]
         before = [o for o in naive_aborts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
-        if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
+        if again and (before or _had_elsewhere(begun, starts)) and not p.is_retry(begun):
             yield begun
 
 
@@ -2135,9 +2148,9 @@ def _is_set_aside(p: Partition, begun: Work) -> bool:
     return end is not None and end.event.outcome == "discarded"
 
 
-def _had_elsewhere(p: Partition, begun: Work) -> bool:
+def _had_elsewhere(begun: Work, starts: list[Work]) -> bool:
     """Another ownership epoch had begun with the record, at whatever time."""
-    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset and not _is_set_aside(p, other)]
+    alike = [other.ownership_epoch for other in starts if other.offset == begun.offset]
     return any(ownership_epoch not in (None, begun.ownership_epoch) for ownership_epoch in alike)
 
 
@@ -2296,12 +2309,14 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 
 
 def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
-    """A step back, or the same position again, within one ownership epoch; what is tried again is none."""
-    for delivery in p.given:
+    """A step back, or the same position again, within one ownership epoch; what is tried again is none, nor what was
+    handed out before a seek to the start."""
+    given = [one for one in p.given if not naive_seeks.is_before(p, one, one.ownership_epoch)]
+    for delivery in given:
         if (
             delivery.ownership_epoch is not None
             and not p.is_retry(delivery)
-            and any(earlier.offset >= delivery.offset for earlier in naive_aborts.in_this_attempt(p, delivery, p.given))
+            and any(earlier.offset >= delivery.offset for earlier in naive_aborts.in_this_attempt(p, delivery, given))
         ):
             yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
 
@@ -2316,9 +2331,10 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
     the same ownership epoch never was delivered, nor says it processed; what the log start passed cannot be skipped,
     nor what was done by then where the consumer keeps its progress itself, and so can know."""
     log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
-    for delivery in [d for d in p.given if d.ownership_epoch is not None]:
-        earlier = [other.offset for other in _before(delivery, p.given)]
-        taken = [work.offset for work in p.given + p.completions if work.ownership_epoch == delivery.ownership_epoch]
+    given, completed = ([one for one in work if not naive_seeks.is_above(p, one)] for work in (p.given, p.completions))
+    for delivery in [d for d in given if d.ownership_epoch is not None]:
+        earlier = [other.offset for other in _before(delivery, given)]
+        taken = [work.offset for work in given + completed if work.ownership_epoch == delivery.ownership_epoch]
         if not earlier:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
@@ -2369,6 +2385,7 @@ def reordered_key(p: Partition) -> Iterator[Found | None]:
 def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
     completions = [replace(done, ownership_epoch=p.ownership_epoch_of_work(done)) for done in p.completions]
+    completions = [done for done in completions if not naive_seeks.is_before(p, done, done.ownership_epoch)]
     firsts = {
         offset: min((c for c in completions if c.offset == offset), key=_when)
         for offset in {c.offset for c in completions}
