@@ -170,7 +170,8 @@ def illegal_redelivery(partitions: Partitions) -> Findings:
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
     durable although the member never saw the answer, so the broker decides the floor. With a sink, a further effect
-    counts too, if its member first fetched below the floor after it was assigned, or never had the partition before.
+    counts too, if its member first fetched below the floor after it was assigned, or never had the partition before. It
+    is undecided where a member that nobody gave the partition, but says that it has it, may have had that effect.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
 

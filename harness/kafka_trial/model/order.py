@@ -52,14 +52,16 @@ def nonmonotonic_polls(batch: Batch) -> NonmonotonicPolls:
     kept = committed_before(batch, held)
     highest = np.where(kept, max_before(whole, held["offset"]), max_before(inside, held["offset"]))
     furthest = picked(held["offset"], highest, NONE)
-    back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
+    back = (highest >= 0) & (held["offset"] <= furthest) & (~held["retry"] | held["doubtful"])
     back &= ~truncated_below(batch, held, furthest)
     before, after = held.take(highest[back]), held.take(back)
     return NonmonotonicPolls(after.columns).having(
         highest_offset=before["offset"],
         highest_source=before["source"],
         highest_seq=before["seq"],
-        why=undecided_because((Undecided.UNATTRIBUTED, unattributed(batch, after))),
+        why=undecided_because(
+            (Undecided.UNATTRIBUTED, unattributed(batch, after)), (Undecided.WHOSE_EFFECT, after["retry"])
+        ),
     )
 
 

@@ -28,12 +28,11 @@ def redeliveries(batch: Batch) -> Redeliveries:
     """Returns what was delivered before, and again."""
     starts, floor = _begun_again(batch)
     below = (starts["offset"] < floor) & starts["elsewhere"] & ~truncated_below(batch, starts, floor)
-    effects, effects_floor, effects_below = done_again(batch)
     told = starts.having(floor=floor, below_floor=below)
-    seen = effects.having(floor=effects_floor, below_floor=effects_below, unsure=np.zeros(len(effects), np.bool_))
-    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor", "unsure")
-    again, held = stacked(told.only(*names), seen.only(*names)), ownership_epochs(batch)
-    why = undecided_because((Undecided.LEFT_BEFORE_SEEK, again["unsure"]))
+    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor", "left", "whose")
+    seen = (rows.having(left=np.zeros(len(rows), np.bool_)).only(*names) for rows in done_again(batch))
+    again, held = stacked(told.only(*names), *seen), ownership_epochs(batch)
+    why = undecided_because((Undecided.LEFT_BEFORE_SEEK, again["left"]), (Undecided.WHOSE_EFFECT, again["whose"]))
     return (
         Redeliveries(again.columns)
         .having(why=why)
@@ -52,20 +51,25 @@ def retries(batch: Batch) -> Retries:
 
 def _begun_again(batch: Batch) -> tuple[Table, Array]:
     """Returns when records were begun again that another ownership epoch had too, or the same one, but for the first
-    time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it; `unsure`: only if what
-    was left before a seek had been begun. What is tried again is none of them.
+    time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it; `left`: only if what
+    was left before a seek had been begun; `whose`: only if it is not tried again. What is tried again is none of them.
     """
     starts = handler_starts(batch)
     starts = starts.take(~_set_aside(batch, starts))
     left = before_seek(batch, starts, starts["ownership_epoch"])
-    sure = _again(starts.take(~left))
-    again = sure if batch.trial_context.has_sink else _again(starts)
-    again = again.having(unsure=~is_among(again, sure, *LINE))
+    stayed = starts.take(~left)
+    sure = _again(stayed, stayed["retry"])
+    may = stayed if batch.trial_context.has_sink else starts
+    again = _again(may, may["retry"] & ~may["doubtful"])
+    unsure = ~is_among(again, sure, *LINE)
+    again = again.having(left=unsure & ~again["retry"], whose=unsure & again["retry"])
     return again, floors(batch)[again["ownership_epoch"]]
 
 
-def _again(starts: Table) -> Table:
-    """Returns those of some rows of `handler_starts` that were not the first of their record, with `elsewhere`."""
+def _again(starts: Table, retry: Bools) -> Table:
+    """Returns those of some rows of `handler_starts` that were not the first of their record, with `elsewhere`; but
+    for those that `retry`."""
+    starts = starts.having(tried=retry)
     record = joined(starts["slice"], starts["offset"])
     order = ordered(record, starts["time_ns"])
     starts, record = starts.take(order), record[order]
@@ -79,7 +83,7 @@ def _again(starts: Table) -> Table:
     first = np.zeros(len(starts), np.bool_)
     first[first_of(record)] = True
     elsewhere = low[number] != high[number]
-    again = held & ~first & (elsewhere | starts["repeated"]) & ~starts["retry"]
+    again = held & ~first & (elsewhere | starts["repeated"]) & ~starts["tried"]
     return starts.having(elsewhere=elsewhere).take(again)
 
 

@@ -145,10 +145,8 @@ def _is_of_another(p: Partition, delivery: Event) -> bool:
     """Its partition was only ever given to one client of the process, and this one to another one alone."""
     if delivery.source not in p.trial.nameless:
         return False
-    there = naive_assignments.the_only_client(
-        type(p)(p.trial, (str(delivery.topic), delivery.partition)), delivery.source
-    )
-    here = naive_assignments.the_only_client(p, delivery.source)
+    its_own = type(p)(p.trial, (str(delivery.topic), int(delivery.partition or 0)))
+    here, there = (naive_assignments.the_only_client(one, delivery.source) for one in (p, its_own))
     return bool(here and there) and here != there
 
 

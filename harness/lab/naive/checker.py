@@ -873,16 +873,16 @@ class Partition:
             open_.discard(name)
         return begun
 
-    def is_retry(self, work: Work) -> bool:
+    def is_retry(self, work: Work, *, of_owners: bool = False) -> bool:
         """Begun again in its ownership epoch, where neither it nor anything behind it had been completed; or with the
-        whole of a batch that did not end well."""
+        whole of a batch that did not end well. `of_owners`: effects are of whom somebody gave the partition."""
         if work.ownership_epoch is None:
             return False
         heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
         heard = [
             offset
             for time_ns, offset in self.effect_times
-            if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
+            if time_ns <= heard_before_ns and self.opened_last(time_ns, of_owners=of_owners) == work.ownership_epoch
         ]
         done, begun = (
             [one.offset for one in naive_aborts.in_this_attempt(self, work, lines)]
@@ -893,15 +893,25 @@ class Partition:
         undone = max([*done, -1]) < work.offset and max(heard, default=-1) <= work.offset
         return undone or naive_batches.is_of_a_replay(self, work)
 
+    def is_surely_retry(self, work: Work) -> bool:
+        """Whoever had the effects."""
+        return self.is_retry(work) and self.is_retry(work, of_owners=True)
+
     @cached_property
     def mere_claims(self) -> list[OwnershipEpoch]:
         """Those of which their members only say so."""
         return [one for one in self.ownership_epochs if naive_assignments.merely_claims(self, one)]
 
-    def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
-        """The ownership epoch that was opened last by then, whoever's it is; but for one that is nothing but words."""
+    @cached_property
+    def claims(self) -> list[OwnershipEpoch]:
+        """Those that nobody gave their members."""
+        return [one for one in self.ownership_epochs if naive_assignments.is_without_right(self, one)]
+
+    def opened_last(self, time_ns: float, *, of_owners: bool = False) -> OwnershipEpoch | None:
+        """The ownership epoch that was opened last by then, whoever's it is; but for one that is nothing but words.
+        `of_owners`: of those that somebody was given."""
         opened = [one for one in self.ownership_epochs if one.opened.time_ns <= time_ns]
-        opened = [one for one in opened if one not in self.mere_claims]
+        opened = [one for one in opened if one not in (self.claims if of_owners else self.mere_claims)]
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
     @cached_property
@@ -2093,11 +2103,12 @@ def _unhandled_at_snapshot(p: Partition) -> list[int]:
 
 def redelivered(p: Partition) -> Iterator[Found | None]:
     """Begun again: in another ownership epoch, at or above where that one had to start, or in the same. Undecided where
-    one of the two was left before a seek, and no sink can tell whether it had been begun."""
+    one of the two was left before a seek, and no sink can tell whether it had been begun; and where it was tried again
+    unless effects were the owner's."""
     kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
     stayed = [begun for begun in kept if not naive_seeks.is_before(p, begun, begun.ownership_epoch)]
-    surely = list(_repeated(p, stayed))
-    for delivery in surely if p.trial.has_sink else _repeated(p, kept):
+    surely = [one for one in _repeated(p, stayed) if not p.is_retry(one)]
+    for delivery in _repeated(p, stayed if p.trial.has_sink else kept):
         floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
         if (
             not _had_elsewhere(delivery, kept)
@@ -2113,14 +2124,16 @@ def redelivered(p: Partition) -> Iterator[Found | None]:
 def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
     """Delivered again in another ownership epoch, below where that one had to start."""
     for delivery in _repeated(p, p.begun):
-        floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
-        if floor is None:
+        floor, retry = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None, p.is_retry(delivery)
+        if floor is None and not retry:
             yield None
-        elif delivery.offset < floor and _had_elsewhere(delivery, p.begun):
-            yield p.found(delivery.offset)
+        elif floor is not None and delivery.offset < floor and _had_elsewhere(delivery, p.begun):
+            yield None if retry else p.found(delivery.offset)
     for offset, effect in naive_effects.further(p):
         if naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
+        elif effect.member is None and naive_effects.is_below_floor(p, offset, effect, of_owners=True):
+            yield None
 
 
 def retried(p: Partition) -> Iterator[Found]:
@@ -2135,7 +2148,7 @@ def _repeated(p: Partition, starts: list[Work]) -> Iterator[Work]:
         alike = [other for other in starts if other.offset == begun.offset]
         before = [o for o in naive_aborts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
-        if again and (before or _had_elsewhere(begun, starts)) and not p.is_retry(begun):
+        if again and (before or _had_elsewhere(begun, starts)) and not p.is_surely_retry(begun):
             yield begun
 
 
@@ -2315,10 +2328,11 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
     for delivery in given:
         if (
             delivery.ownership_epoch is not None
-            and not p.is_retry(delivery)
+            and not p.is_surely_retry(delivery)
             and any(earlier.offset >= delivery.offset for earlier in naive_aborts.in_this_attempt(p, delivery, given))
         ):
-            yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
+            unclear = p.anybodys(delivery.event.source) or p.is_retry(delivery)
+            yield None if unclear else p.found(delivery.offset)
 
 
 def _before(work: Work, others: list[Work]) -> list[Work]:

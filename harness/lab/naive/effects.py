@@ -198,10 +198,12 @@ def further(p: Partition) -> Iterator[tuple[int, Event]]:
         yield from ((offset, effect) for effect in effects[max(1, told[offset]) :])
 
 
-def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
-    """The member that had the partition alone began to fetch below where it had to start: at the record, or before."""
-    held = p.opened_last(effect.time_ns)
-    if held is None or not _may_be_of(effect, held.member) or not _alone(p, held):
+def is_below_floor(p: Partition, offset: int, effect: Event, *, of_owners: bool = False) -> bool:
+    """The member that had the partition alone began to fetch below where it had to start: at the record, or before.
+    `of_owners`: where it was one that somebody had given it."""
+    held = p.opened_last(effect.time_ns, of_owners=of_owners)
+    claims = p.claims if of_owners else p.mere_claims
+    if held is None or not _may_be_of(effect, held.member) or not _alone(p, held, claims):
         return False
     closed_ns = held.closed.time_ns if held.closed else FOREVER
     asked = naive_responses.fetches(p.trial, p.tp, held.member)
@@ -217,8 +219,8 @@ def _assigned_ns(p: Partition, held: OwnershipEpoch) -> float:
     return min(held.opened.time_ns, max([p.trial.written_ns(held.opened), *ended_ns]))
 
 
-def _alone(p: Partition, held: OwnershipEpoch) -> bool:
-    """Everybody else's ownership epoch was over when it opened."""
+def _alone(p: Partition, held: OwnershipEpoch, claims: list[OwnershipEpoch]) -> bool:
+    """Everybody else's ownership epoch was over when it opened; what somebody only claimed does not count."""
     earlier = [one for one in p.ownership_epochs if one.opened.time_ns <= held.opened.time_ns and one != held]
-    earlier = [one for one in earlier if one not in p.mere_claims]
+    earlier = [one for one in earlier if one not in claims]
     return all(one.closed is not None and one.closed.time_ns <= held.opened.time_ns for one in earlier)
