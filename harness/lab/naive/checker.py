@@ -2864,6 +2864,16 @@ def work_after_revoke(p: Partition) -> Iterator[Found | None]:
         if in_hand and naive_losses.is_a_loss(p, callbacks[-1]):
             continue
         yield None if p.anybodys(work.event.source) else p.found(work.offset, kind=work.event.kind)
+    told = {(work.event.source, work.offset) for work in p.deliveries + p.completions if _was_revoked(p, work)}
+    for offset, source, held_back in naive_effects.after_revoked(p):
+        if (source, offset) not in told:
+            yield None if held_back else p.found(offset, kind="effected")
+
+
+def _was_revoked(p: Partition, work: Work) -> bool:
+    """The last that its member had said of the partition was that it was revoked; or it ended after others had it."""
+    said = [e for e in p.callbacks_of(work.event.source) if e.seq < work.event.seq and e not in p.never_given]
+    return _ended_after_others_had_it(p, work) or (bool(said) and said[-1].kind == "revoked")
 
 
 def _ended_after_others_had_it(p: Partition, done: Work) -> bool:
