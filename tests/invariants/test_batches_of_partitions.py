@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 
+from group_lines import joined, synced
 from histories import (
     Line,
     after,
@@ -13,12 +16,15 @@ from histories import (
     delivered,
     exited,
     finding,
+    history,
     processed,
     with_settings,
 )
 from kafka_trial.judge.failed_batches import COLUMNS, FailedBatches
+from kafka_trial.judge.judge import judge_events
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import table
+from lab.naive.checker import judge
 
 RULES = ("redelivered", "illegal-redelivery", "nonmonotonic-poll", "reordered-key", "poll-skip")
 
@@ -194,3 +200,43 @@ def test_no_lines_are_kept_of_what_has_ended() -> None:
     lines = [(0, slice_, 0, seq, seq, kind) for seq, (slice_, kind) in enumerate([(0, 2), (1, 2), (0, 3), (1, 3)] * 50)]
     gathered.take(table(**dict(zip(COLUMNS, np.array(lines, np.int64).T, strict=True))))
     assert len(gathered._open) <= 4
+
+
+# --- of several clients in one process --------------------------------------------------------------------------------
+
+
+def by(client: str, line: Line) -> Line:
+    return replace(line, fields=line.fields | {"client_id": client, "member_id": f"id-{client}", "connection": client})
+
+
+def granted(client: str, *partitions: int, generation: int = 1) -> list[Line]:
+    """A client of m0's process joins, and is given these partitions."""
+    return [by(client, joined("m0", generation=generation)), by(client, synced("m0", *partitions))]
+
+
+APART = [*granted("a", 0), *granted("b", 1), *granted("a", 0, generation=2)]
+TOGETHER = [*granted("a", 0, 1), *granted("b"), *granted("a", 0, 1, generation=2)]
+OF_BOTH = [*granted("a", 0), *granted("b", 1), *granted("a", 1, generation=2)]
+
+
+@pytest.mark.parametrize(
+    ("log", "again"),
+    [(APART, FIRST), (TOGETHER, []), (OF_BOTH, [])],
+    ids=["of two clients", "of one", "nobody knows of which"],
+)
+def test_what_two_unnamed_clients_are_handed_at_once_is_no_batch(log: list[Line], again: list[tuple[int, int]]) -> None:
+    """Their lines stand side by side; a record of b's batch fails, and a does all of its own again."""
+    lines = [*log, assigned("m0", 0, 1), *FAILED, *WELL]
+    settings = with_settings(handler="batch")
+    events = history(lines, records=3, partitions=2)
+    cases = judge_events(events, settings).findings["redelivered"].instances
+    assert sorted((int(one.partition or 0), one.attributes["offset"]) for one in cases) == again
+    naive = judge(events, asdict(settings)).anomalies["redelivered"]
+    assert sorted((one[1] or 0, one[2]) for one in naive) == again
+
+
+@pytest.mark.parametrize("block", [1, 3, 100])
+def test_each_partition_in_which_a_record_failed_has_a_row(block: int) -> None:
+    """It may be another client's."""
+    rows = [(slice_, slice_, failed_seq) for slice_ in (0, 1, 2) for failed_seq in (4, 5)]
+    assert failed("d00", "d10", "d20", "p00", "f10", "f20", block=block) == rows

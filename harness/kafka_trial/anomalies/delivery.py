@@ -138,7 +138,8 @@ def redelivered(partitions: Partitions) -> Findings:
     another ownership epoch, and inside one where the record or a later one had been completed (else it was
     `retried`). A record that was completed twice was delivered again, whatever the member printed of its
     deliveries. Where its progress is not in Kafka, a record that its member says it discarded is not counted: a
-    client may be given records before it is told to seek, and the member's own store says that they are done.
+    client may be given records before it is told to seek, and the member's own store says that they are done. One
+    that it left at such a seek, and says nothing of, counts if the sink heard of it; without a sink it is undecided.
 
     With a sink, each further effect of a record counts too, beyond the handlings that lines report.
 
@@ -169,7 +170,8 @@ def illegal_redelivery(partitions: Partitions) -> Findings:
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
     durable although the member never saw the answer, so the broker decides the floor. With a sink, a further effect
-    counts too, if its member first fetched below the floor after it was assigned, or never had the partition before.
+    counts too, if its member first fetched below the floor after it was assigned, or never had the partition before. It
+    is undecided where a member that nobody gave the partition, but says that it has it, may have had that effect.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
 
@@ -300,5 +302,6 @@ def false_report(partitions: Partitions) -> Findings:
 
 
 def _redeliveries(again: Redeliveries) -> Findings:
+    again, undecided = split_undecided(again)
     rows = table(slice=again.slice, order=again.offset, offset=again.offset, floor=again.floor)
-    return Findings(rows, [proof(again), proof(again, "opened_")])
+    return Findings(rows, [proof(again), proof(again, "opened_")], undecided)

@@ -34,8 +34,11 @@ def nonmonotonic_poll(partitions: Partitions) -> Findings:
     "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal if nothing from that
     record on had been completed (a retry: see `retried`), if the consumer claims order per key or none, and if progress
     is in transactions and the member reported that one failed: its work is undone in every partition that it had, and
-    starts again there, not below what had been committed before. Undecided if the lines may belong to several clients
-    of one process, or if it is unknown whether the partition was in that transaction.
+    starts again there, not below what had been committed before. Where progress is not in Kafka, a member may be handed
+    records before it seeks to its start: they do not count if it says nothing of their end, or that it discarded them,
+    and the sink did not hear of them. Undecided if the lines may belong to several clients of one process, if it is
+    unknown whether the partition was in that transaction, or if another member, which nobody gave the partition, may
+    have had the effect that shows that this is no retry.
 
     Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
 

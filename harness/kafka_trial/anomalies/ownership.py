@@ -58,13 +58,13 @@ def work_after_revoke(partitions: Partitions) -> Findings:
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): the member
     must finish or give up the records in hand inside the revoked callback. A record whose first effect from the member
-    its sink saw afterwards was worked on too late as well. So was one that it began before `revoked` and completed when
-    the partition had been given to others, and back. Legal for the record in hand when the lost callback returns:
-    the partition was lost before, and the handler may end; and for what was fetched since the group gave the partition
-    back, although the `assigned` line comes later. If the brokers know of nothing that can have cost the member
-    its partition, a `lost` line counts as `revoked`. Undecided if the line may belong to another client of the same
-    process, and where a member says `revoked` only later than its next request to its group, which a client makes once
-    the callback has returned.
+    its sink saw afterwards was worked on too late as well, also when the partition had been given to others, and back,
+    and the member had fetched nothing up to that record since. So was one that it began before `revoked` and completed
+    then. Legal for the record in hand when the lost callback returns: the partition was lost before, and the handler
+    may end; and for what was fetched since the group gave the partition back, although the `assigned` line comes later.
+    If the brokers know of nothing that can have cost the member its partition, a `lost` line counts as `revoked`.
+    Undecided if the line may belong to another client of the same process, and where a member says `revoked` only later
+    than its next request to its group, which a client makes once the callback has returned.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
 

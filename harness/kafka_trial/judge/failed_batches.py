@@ -16,6 +16,7 @@ from kafka_trial.model.kernels import (
     Array,
     Ints,
     first_of,
+    in_ranges,
     joined,
     last_true,
     next_in,
@@ -29,7 +30,7 @@ from kafka_trial.model.table import Table, stacked, table
 
 WORK = (Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)
 COLUMNS = ("client", "slice", "offset", "seq", "time_ns", "kind")
-ROW = ("slice", "seq", "time_ns", "failed_seq")
+ROW = ("slice", "seq", "time_ns", "failed_seq", "failed_slice")
 
 
 class FailedBatches:
@@ -47,8 +48,9 @@ class FailedBatches:
             self._settle(stacked(self._open, self._in_batches(lines)), at_end=False)
 
     def rows(self) -> dict[str, Array]:
-        """Returns slice, seq and time_ns of the first delivery of each partition of each failed batch, and
-        `failed_seq`: the first line that told of it; once the file is read."""
+        """Returns slice, seq and time_ns of the first delivery of each partition of each failed batch, once for each
+        partition in which a record of it failed: `failed_slice`, and the first line that told of it, `failed_seq`; once
+        the file is read."""
         self._settle(self._open, at_end=True)
         return dict(stacked(*self._failed).columns)
 
@@ -75,9 +77,7 @@ class FailedBatches:
         several = _of_each(number, given["slice"], "max") > _of_each(number, given["slice"], "min")
         waits = _of_each(number, (next_in(record)[begun] < 0).astype(np.int64), "max") == 1
         open_ = np.isin(batches, self._last["batch"]) | (several & waits)
-        told = (several & (at_end | ~open_))[number]
-        failed_seq = _of_each(number, given["failed_seq"], "min")[number]
-        self._failed.append(_firsts(given.having(failed_seq=failed_seq).take(told & (failed_seq != NEVER))))
+        self._failed.append(_with_failures(given.take((several & (at_end | ~open_))[number])))
         self._open = lines.take(np.isin(picked(lines["batch"], delivery, -1), batches[open_]))
 
 
@@ -93,10 +93,20 @@ def _of_each(number: Array, values: Array, how: str) -> Ints:
     return per_group(number, values, int(number.max(initial=-1)) + 1, how=how, start=NEVER if how == "min" else NONE)
 
 
-def _firsts(given: Table) -> Table:
-    """Returns the first delivery of each partition of each batch."""
-    given = given.take(ordered(given["batch"], given["slice"], given["seq"]))
-    return given.take(first_of(given["batch"], given["slice"])).only(*ROW)
+def _with_failures(given: Table) -> Table:
+    """Returns the first delivery of each partition of each batch, with each partition of that in which one failed."""
+    first, failures = _firsts(given, "seq"), given.take(given["failed_seq"] != NEVER)
+    failures = _firsts(failures, "failed_seq")
+    low, high = (np.searchsorted(failures["batch"], first["batch"], side=side) for side in ("left", "right"))
+    which, row = in_ranges(low, high)
+    told = first.take(which).having(failed_seq=failures["failed_seq"][row], failed_slice=failures["slice"][row])
+    return told.only(*ROW)
+
+
+def _firsts(given: Table, by: str) -> Table:
+    """Returns the first delivery of each partition of each batch, in the order of a column."""
+    given = given.take(ordered(given["batch"], given["slice"], given[by]))
+    return given.take(first_of(given["batch"], given["slice"]))
 
 
 def _no_rows(*names: str) -> Table:

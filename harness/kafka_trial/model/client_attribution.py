@@ -104,6 +104,17 @@ def unattributed(batch: Batch, lines: Table) -> Bools:
     return nameless & (_sole_clients(batch, lines["slice"], lines["source"]) < 0)
 
 
+def of_another_client(batch: Batch, lines: Table, places: Ints) -> Bools:
+    """Returns which lines (slice, source) are for certain of another client of their process than its lines about the
+    slices `places`, as the trial context numbers them (-1: not known)."""
+    here, there = (
+        _sole_clients(batch, lines["slice"], lines["source"]),
+        _sole_clients_at(batch, places, lines["source"]),
+    )
+    another: Bools = (here >= 0) & (there >= 0) & (here != there)
+    return another
+
+
 def _among_others(batch: Batch, sources: Array) -> Bools:
     """Returns which lines are of a process in which several group members lived at once."""
     shared, _ = _processes(batch)

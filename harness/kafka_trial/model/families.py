@@ -287,7 +287,10 @@ EARLY_LINES = Family(
 FAILED_BATCHES = Family(
     "failed batches of several partitions",  # `seq`: of the first delivery of its records in the slice
     (Kind.BATCH_FAILED,),
-    {"failed_seq": Column("place", "the first line that tells so; of a record without an end, its delivery")},
+    {
+        "failed_seq": Column("place", "the first line that tells so; of a record without an end, its delivery"),
+        "failed_slice": Column("who", "the slice of that record, as the trial context numbers it; -1: not known"),
+    },
 )
 UNREADABLE_LINES = Family("unreadable lines that name a record", (Kind.UNREADABLE,), {"offset": OFFSET})
 OFFSETS_LOG_COMMITS = Family(

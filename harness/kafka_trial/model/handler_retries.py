@@ -27,7 +27,7 @@ from kafka_trial.model.kernels import (
 )
 from kafka_trial.model.listener_batches import is_of_replay
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
-from kafka_trial.model.rights import mere_claims
+from kafka_trial.model.rights import mere_claims, surely_without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
 
@@ -38,7 +38,7 @@ def handler_starts(batch: Batch) -> Table:
 
     With the columns of `member_lines`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
     attempt, unless an earlier one had committed it); `retry`: and nothing at its place or behind it was completed by
-    then.
+    then; `doubtful`: unless an effect behind it was the owner's, and not of a member without a right (`rights.py`).
     """
     begins = _begins(member_lines(batch))
     found = member_lines(batch).take(begins)
@@ -48,8 +48,12 @@ def handler_starts(batch: Batch) -> Table:
         for of in ((), ("attempt",))
     )
     repeated, undone = (np.where(kept, *pair) for pair in zip(whole, part, strict=True))
-    again = (undone & ~_effect_behind(batch, found)) | is_of_replay(batch, found)
-    return found.having(repeated=repeated, retry=repeated & again)
+    replay, claims = is_of_replay(batch, found), surely_without_right(batch)
+    behind = of_owner = _effect_behind(batch, found, mere_claims(batch))
+    if (claims & ~mere_claims(batch)).any():
+        of_owner = _effect_behind(batch, found, claims)
+    retry = repeated & ((undone & ~behind) | replay)
+    return found.having(repeated=repeated, retry=retry, doubtful=retry & of_owner & ~replay)
 
 
 def _begins(own: Table) -> Bools:
@@ -79,15 +83,15 @@ def _completed(batch: Batch, *of: str) -> Ints:
     return highest
 
 
-def _effect_behind(batch: Batch, begun: Table) -> Bools:
+def _effect_behind(batch: Batch, begun: Table, claims: Bools) -> Bools:
     """Returns whether the sink had heard, since the ownership epoch began, of a record behind the one that was begun.
 
-    Of the record itself it may have heard: the member had no answer, and must try again. Who merely claims the
-    partition begins none (`rights.py`).
+    Of the record itself it may have heard: the member had no answer, and must try again. The ownership epochs `claims`
+    are nobody's.
     """
     effects, epochs = batch.of(Kind.EFFECT), ownership_epochs(batch)
     number = np.lexsort((epochs["open_ns"], epochs["slice"]))
-    number = number[~mere_claims(batch)[number]]
+    number = number[~claims[number]]
     held = epochs.take(number)
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     heard = table(ownership_epoch=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.model.batch import Batch, index
+from kafka_trial.model.client_attribution import of_another_client
 from kafka_trial.model.commits_log import commits_in_effect
 from kafka_trial.model.handlers import ENDS, unbegun_ends
 from kafka_trial.model.kernels import (
@@ -130,8 +131,9 @@ _BEGUN_AND_ENDED = (Kind.DELIVERED, Kind.PROCESSED)
 
 def _failed_seq(batch: Batch, own: Table, number: Ints, size: int) -> Ints:
     """Returns of each attempt the first line by which a record of its batch failed, in whatever partition; NEVER where
-    none did, or no other partition has records of it."""
+    none did, or no other partition has records of it. Another client of the process was handed another batch."""
     failed = batch.of(Kind.BATCH_FAILED)
+    failed = failed.take(~of_another_client(batch, failed, failed["failed_slice"].astype(np.int64)))
     row = last_until(own, failed, "slice", "source", by="seq", until=failed["seq"])
     known = row >= 0
     return per_group(number[row[known]], failed["failed_seq"][known], size, how="min", start=NEVER)

@@ -29,6 +29,7 @@ from kafka_trial.model.kernels import (
 from kafka_trial.model.listener_batches import latest_replay
 from kafka_trial.model.partition import HandledOutOfOrder, NonmonotonicPolls, OverlappingHandlers
 from kafka_trial.model.rows import Kind
+from kafka_trial.model.seeks import before_seek
 from kafka_trial.model.sink_effects import late_effects
 from kafka_trial.model.table import Table, stacked
 from kafka_trial.model.truncations import truncated_below
@@ -46,18 +47,21 @@ def nonmonotonic_polls(batch: Batch) -> NonmonotonicPolls:
     """Returns deliveries of a record, or of one before it, that had been delivered in their ownership epoch."""
     given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
+    held = held.take(~before_seek(batch, held, held["ownership_epoch"]))
     inside, whole = joined(held["ownership_epoch"], held["attempt"]), held["ownership_epoch"]
     kept = committed_before(batch, held)
     highest = np.where(kept, max_before(whole, held["offset"]), max_before(inside, held["offset"]))
     furthest = picked(held["offset"], highest, NONE)
-    back = (highest >= 0) & (held["offset"] <= furthest) & ~held["retry"]
+    back = (highest >= 0) & (held["offset"] <= furthest) & (~held["retry"] | held["doubtful"])
     back &= ~truncated_below(batch, held, furthest)
     before, after = held.take(highest[back]), held.take(back)
     return NonmonotonicPolls(after.columns).having(
         highest_offset=before["offset"],
         highest_source=before["source"],
         highest_seq=before["seq"],
-        why=undecided_because((Undecided.UNATTRIBUTED, unattributed(batch, after))),
+        why=undecided_because(
+            (Undecided.UNATTRIBUTED, unattributed(batch, after)), (Undecided.WHOSE_EFFECT, after["retry"])
+        ),
     )
 
 
@@ -118,7 +122,8 @@ def _united(lines: Table, effects: Table) -> Table:
 
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
-    done = completions(batch).take(completions(batch)["begun_in"] >= 0)
+    done = _after_seeks(batch)
+    done = done.take(done["begun_in"] >= 0)
     replay = latest_replay(batch, done) + 1
     key = done["key"] if same_key else np.zeros(len(done), np.int64)
     done = done.having(among=joined(key, replay))
@@ -246,7 +251,13 @@ def _pairs(later: Table, earlier: Table, *, same_key: bool) -> Table:
 @index
 def first_completions(batch: Batch) -> Table:
     """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
-    done = completions(batch)
+    done = _after_seeks(batch)
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
     first = done.take(first_of(done["slice"], done["offset"]))
     return first.take(~excused(batch, first["begun_in"], first["offset"], first["time_ns"]))
+
+
+def _after_seeks(batch: Batch) -> Table:
+    """Returns the completions, but for those of records that their member set aside before it sought to its start."""
+    done = completions(batch)
+    return done.take(~before_seek(batch, done, done["begun_in"]))

@@ -131,7 +131,9 @@ class Redeliveries(Table):
 
     `floor`: the committed offset from which its ownership epoch had to start; NONE: not known, or progress is not in
     Kafka. `below_floor`: it lies below that, another ownership epoch had the record, and no log that was cut off
-    explains it. `opened_…`: the proof that the ownership epoch began.
+    explains it. `opened_…`: the proof that the ownership epoch began. Uncertain if one of the two was left before its
+    member sought to its start (`seeks.py`), and no sink shows whether it had been begun; or if it is none where an
+    effect is of a member without a right (`rights.py`), and not of the owner.
     """
 
     slice: Ints
@@ -142,6 +144,7 @@ class Redeliveries(Table):
     below_floor: Bools
     opened_source: Ints
     opened_seq: Ints
+    why: Array
 
 
 class Retries(Table):

@@ -31,6 +31,7 @@ from kafka_trial.model.ownership_log import never_given
 from kafka_trial.model.partition import PollSkips
 from kafka_trial.model.rightless_effects import effects_without_right
 from kafka_trial.model.rows import Kind
+from kafka_trial.model.seeks import above_start
 from kafka_trial.model.table import Table, is_among, table
 from kafka_trial.model.undecided import Undecided, undecided_because
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 def poll_skips(batch: Batch) -> PollSkips:
     """Returns one row for each record that an ownership epoch's deliveries jumped over and never came back to."""
     held = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
+    held = held.take(~above_start(batch, held, held["ownership_epoch"]))
     highest = max_before(held["ownership_epoch"], held["offset"])
     jump = (highest >= 0) & (held["offset"] > picked(held["offset"], highest, NEVER))
     before, after = held.take(highest[jump]), held.take(jump)
@@ -84,7 +86,7 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
         np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED))
         & (member_lines(batch)["ownership_epoch"] >= 0)
     )
-    own = own.sorted_by("ownership_epoch", "offset")
+    own = own.take(~above_start(batch, own, own["ownership_epoch"])).sorted_by("ownership_epoch", "offset")
     return exactly(own["ownership_epoch"], own["offset"], skipped["ownership_epoch"], skipped["offset"]) >= 0
 
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from kafka_trial.model.batch import index
 from kafka_trial.model.handler_retries import handler_starts
-from kafka_trial.model.handlers import finished_handlers
 from kafka_trial.model.kernels import NEVER, NONE, first_of, joined, ordered, per_group, picked
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.partition import Redeliveries, Retries
-from kafka_trial.model.rows import Kind, Outcome
+from kafka_trial.model.seeks import LINE, before_seek, is_discarded
 from kafka_trial.model.sink_effects import done_again
 from kafka_trial.model.start_positions import floors
 from kafka_trial.model.table import Table, is_among, stacked
 from kafka_trial.model.truncations import truncated_below
+from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -28,14 +28,18 @@ def redeliveries(batch: Batch) -> Redeliveries:
     """Returns what was delivered before, and again."""
     starts, floor = _begun_again(batch)
     below = (starts["offset"] < floor) & starts["elsewhere"] & ~truncated_below(batch, starts, floor)
-    effects, effects_floor, effects_below = done_again(batch)
     told = starts.having(floor=floor, below_floor=below)
-    seen = effects.having(floor=effects_floor, below_floor=effects_below)
-    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor")
-    again, held = stacked(told.only(*names), seen.only(*names)), ownership_epochs(batch)
-    return Redeliveries(again.columns).having_when_asked(
-        opened_source=lambda: picked(held["proof_source"], again["ownership_epoch"], -1),
-        opened_seq=lambda: picked(held["proof_seq"], again["ownership_epoch"], -1),
+    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor", "left", "whose")
+    seen = (rows.having(left=np.zeros(len(rows), np.bool_)).only(*names) for rows in done_again(batch))
+    again, held = stacked(told.only(*names), *seen), ownership_epochs(batch)
+    why = undecided_because((Undecided.LEFT_BEFORE_SEEK, again["left"]), (Undecided.WHOSE_EFFECT, again["whose"]))
+    return (
+        Redeliveries(again.columns)
+        .having(why=why)
+        .having_when_asked(
+            opened_source=lambda: picked(held["proof_source"], again["ownership_epoch"], -1),
+            opened_seq=lambda: picked(held["proof_seq"], again["ownership_epoch"], -1),
+        )
     )
 
 
@@ -47,26 +51,40 @@ def retries(batch: Batch) -> Retries:
 
 def _begun_again(batch: Batch) -> tuple[Table, Array]:
     """Returns when records were begun again that another ownership epoch had too, or the same one, but for the first
-    time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it. What is tried again is
-    none of them.
+    time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it; `left`: only if what
+    was left before a seek had been begun; `whose`: only if it is not tried again. What is tried again is none of them.
     """
-    deliveries = handler_starts(batch)
-    deliveries = deliveries.take(~_set_aside(batch, deliveries))
-    record = joined(deliveries["slice"], deliveries["offset"])
-    order = ordered(record, deliveries["time_ns"])
-    deliveries, record = deliveries.take(order), record[order]
+    starts = handler_starts(batch)
+    starts = starts.take(~_set_aside(batch, starts))
+    left = before_seek(batch, starts, starts["ownership_epoch"])
+    stayed = starts.take(~left)
+    sure = _again(stayed, stayed["retry"])
+    may = stayed if batch.trial_context.has_sink else starts
+    again = _again(may, may["retry"] & ~may["doubtful"])
+    unsure = ~is_among(again, sure, *LINE)
+    again = again.having(left=unsure & ~again["retry"], whose=unsure & again["retry"])
+    return again, floors(batch)[again["ownership_epoch"]]
+
+
+def _again(starts: Table, retry: Bools) -> Table:
+    """Returns those of some rows of `handler_starts` that were not the first of their record, with `elsewhere`; but
+    for those that `retry`."""
+    starts = starts.having(tried=retry)
+    record = joined(starts["slice"], starts["offset"])
+    order = ordered(record, starts["time_ns"])
+    starts, record = starts.take(order), record[order]
     number = np.cumsum(np.diff(record, prepend=-1) != 0) - 1
     size = int(number.max(initial=-1)) + 1
-    held = deliveries["ownership_epoch"] >= 0
+    held = starts["ownership_epoch"] >= 0
     low, high = (
-        per_group(number[held], deliveries["ownership_epoch"][held], size, how=how, start=start)
+        per_group(number[held], starts["ownership_epoch"][held], size, how=how, start=start)
         for how, start in (("min", NEVER), ("max", NONE))
     )
-    first = np.zeros(len(deliveries), np.bool_)
+    first = np.zeros(len(starts), np.bool_)
     first[first_of(record)] = True
     elsewhere = low[number] != high[number]
-    again = held & ~first & (elsewhere | deliveries["repeated"]) & ~deliveries["retry"]
-    return deliveries.having(elsewhere=elsewhere).take(again), floors(batch)[deliveries["ownership_epoch"][again]]
+    again = held & ~first & (elsewhere | starts["repeated"]) & ~starts["tried"]
+    return starts.having(elsewhere=elsewhere).take(again)
 
 
 def _set_aside(batch: Batch, starts: Table) -> Bools:
@@ -75,8 +93,4 @@ def _set_aside(batch: Batch, starts: Table) -> Bools:
     not its own to do."""
     if batch.trial_context.settings.in_offsets_log:
         return np.zeros(len(starts), np.bool_)
-    said, handlers, names = batch.of(Kind.PROCESSED), finished_handlers(batch), ("slice", "source", "seq", "offset")
-    said = said.take(said["outcome"] == Outcome.DISCARDED)
-    ended = handlers.take(is_among(handlers.having(seq=handlers["end_seq"]), said, *names))
-    begun: Bools = is_among(starts, ended.having(seq=ended["start_seq"]), *names)
-    return begun | ((starts["kind"] == Kind.PROCESSED) & is_among(starts, said, *names))
+    return is_discarded(batch, starts)

@@ -29,12 +29,14 @@ from kafka_trial.model.kernels import (
     ordered,
     per_group,
     picked,
+    previous_in,
 )
 from kafka_trial.model.ownership_epochs import member_lines
-from kafka_trial.model.ownership_log import last_given, others_hold
+from kafka_trial.model.ownership_log import last_given, logged_assignments, others_hold
+from kafka_trial.model.request_logs import complete_until_ns
 from kafka_trial.model.rows import CALLBACKS, Kind
 from kafka_trial.model.sink_effects import effects_in_order
-from kafka_trial.model.table import Table, table
+from kafka_trial.model.table import Table, is_among, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -84,9 +86,12 @@ def _fetched_itself(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
 
 def effects_after_revoke(batch: Batch) -> tuple[Table, Table]:
     """Returns the first effects of members that came after their `revoked` callback had returned, and before the next
-    callback: those that nothing can have held back, and those that a fault may have; with `file` (its source) and
-    `callback` (the seq of that line)."""
+    callback, or after it where the group had given the partition to others meanwhile, and the member has not fetched
+    the record since: those that nothing can have held back, and those that a fault may have; with `file` (its source)
+    and `callback` (the seq of the `revoked` line). Not those of records that the group handed on: whoever reads the
+    topic where they went may do them."""
     effects = _first_of_members(batch)
+    effects = effects.take(~is_among(effects, batch.of(Kind.HANDED_ON), "slice", "offset"))
     effects = effects.having(file=file_of(batch, effects["member"], effects["time_ns"]))
     own = member_lines(batch)
     said = own.take(np.isin(own["kind"], CALLBACKS)).sorted_by("slice", "source", "time_ns", "seq")
@@ -94,16 +99,44 @@ def effects_after_revoke(batch: Batch) -> tuple[Table, Table]:
     group, wanted = said["slice"] * size + said["source"], effects["slice"] * size + effects["file"]
     newest = at_or_before(group, said["time_ns"], wanted, effects["time_ns"])
     last = at_or_before(group, said["time_ns"], wanted, at_earliest(effects["time_ns"]))
-    revoked = (last >= 0) & (last == newest) & (picked(said["kind"], last, 0) == Kind.REVOKED)
-    revoked &= (effects["file"] >= 0) & ~batch.vague(effects["file"]) & alone(batch, _speaker(said, last, effects))
+    known = (last >= 0) & (last == newest) & (effects["file"] >= 0) & ~batch.vague(effects["file"])
+    known &= alone(batch, _speaker(said, last, effects))
+    away = known & (picked(said["kind"], last, 0) == Kind.REVOKED) & ~_given_since(batch, effects, said, group, last)
+    before = picked(previous_in(group), last, -1)
+    back = known & (picked(said["kind"], last, 0) == Kind.ASSIGNED) & (picked(said["kind"], before, 0) == Kind.REVOKED)
+    back &= _of_before(batch, effects, picked(said["time_ns"], before, NEVER), picked(said["time_ns"], last, NONE))
+    callback = np.where(back, before, last)
+    found = effects.having(callback=picked(said["seq"], callback, -1)).take(away | back)
+    held = _held_back(batch, found, picked(said["time_ns"], callback, NONE)[away | back])
+    return found.take(~held), found.take(held)
+
+
+def _given_since(batch: Batch, effects: Table, said: Table, group: Ints, last: Ints) -> Bools:
+    """Returns which effects came when the group had given their member the partition again since its last callback
+    (`last`: its row): it has it, whatever line is still to be read."""
     written_ns = batch.written_ns(effects["file"], picked(said["time_ns"], last, NEVER))
     given_ns, _ = last_given(batch, effects["slice"], effects["member"], effects["time_ns"])
     assigned = picked(last_true(group, said["kind"] == Kind.ASSIGNED), last, -1)
-    before = given_ns < np.maximum(picked(said["time_ns"], assigned, NONE), at_earliest_in_logs(written_ns))
-    revoked &= before  # else it has it again, whatever line is still to be read
-    found = effects.having(callback=picked(said["seq"], last, -1)).take(revoked)
-    held = _held_back(batch, found, picked(said["time_ns"], last, NONE)[revoked])
-    return found.take(~held), found.take(held)
+    since: Bools = given_ns >= np.maximum(picked(said["time_ns"], assigned, NONE), at_earliest_in_logs(written_ns))
+    return since
+
+
+def _of_before(batch: Batch, effects: Table, since_ns: Ints, until_ns: Ints) -> Bools:
+    """Returns which effects are of what their member had fetched before it gave the partition back: others surely had
+    it in between, by the offsets log, and all that it has fetched since lies behind the record."""
+    rows = logged_assignments(batch)
+    rows = rows.take(rows["member"] >= 0).sorted_by("slice", "time_ns")
+    given_ns = (batch.written_ns(effects["file"], at_ns) for at_ns in (since_ns, until_ns))
+    which, row = in_ranges(*between(rows["slice"], rows["time_ns"], effects["slice"], *given_ns))
+    others = np.isin(np.arange(len(effects)), which[rows["member"][row] != effects["member"][which]])
+    asked = fetches_by_member(batch)
+    both = joined(*(np.concatenate([asked[name], effects[name]]) for name in ("slice", "member")))
+    order = ordered(both[: len(asked)], asked["begun_ns"])
+    asked, group = asked.take(order), both[: len(asked)][order]
+    which, row = in_ranges(*between(group, asked["begun_ns"], both[len(asked) :], since_ns, effects["time_ns"]))
+    lowest = per_group(which, asked["fetch_position"][row], len(effects), how="min", start=NEVER)
+    behind: Bools = (lowest != NEVER) & (lowest > effects["offset"])
+    return others & behind & np.bool_(complete_until_ns(batch.trial_context) == NEVER)
 
 
 def _speaker(said: Table, rows: Ints, effects: Table) -> Table:

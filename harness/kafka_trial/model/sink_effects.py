@@ -31,13 +31,15 @@ from kafka_trial.model.kernels import (
     previous_in,
 )
 from kafka_trial.model.ownership_epochs import ownership_epochs
-from kafka_trial.model.rights import mere_claims
+from kafka_trial.model.rights import mere_claims, surely_without_right
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.start_positions import floors
 from kafka_trial.model.table import Table
 from kafka_trial.model.zombie_excuses import in_untold_loss
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kafka_trial.model.batch import Batch
 
 
@@ -83,17 +85,27 @@ def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
     return first.take(late), first.take(highest[late])
 
 
-def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
-    """Returns every further effect of a record, beyond what lines tell of its handling; the floor of the ownership
-    epoch that it came in (NONE: not known); and whether that began below its floor, at the record or before it.
+def done_again(batch: Batch) -> Iterator[Table]:
+    """Yields every further effect of a record, beyond what lines tell of its handling: `ownership_epoch` that it came
+    in, its `floor` (NONE: not known), and `below_floor`: whether that began below its floor, at the record or before
+    it. Then once more those that were so if they were the owner's, and not of a member without a right: `whose`.
     """
     again = effects_in_order(batch)
     silent = batch.trial_context.prints_no_work
     again = again.take(again["number"] > 0 if silent else _untold(batch, again))
-    by_anybody, by_member = _by_anybody(batch, again), _by_member(batch, again)
+    found = _by_floors(batch, again, mere_claims(batch))
+    yield found.having(whose=np.zeros(len(found), np.bool_))
+    of_owner = _by_floors(batch, again, surely_without_right(batch))
+    doubtful = of_owner["below_floor"] & ~found["below_floor"] & (of_owner["member"] < 0)
+    yield of_owner.having(whose=doubtful).take(doubtful)
+
+
+def _by_floors(batch: Batch, again: Table, claims: Bools) -> Table:
+    """Returns effects with `ownership_epoch`, `floor` and `below_floor`; the ownership epochs `claims` are nobody's."""
+    by_anybody, by_member = _by_anybody(batch, again, claims), _by_member(batch, again)
     ownership_epoch, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
     floor = picked(floors(batch), ownership_epoch, NONE)
-    return again.having(ownership_epoch=ownership_epoch), floor, below & (again["offset"] < floor)
+    return again.having(ownership_epoch=ownership_epoch, floor=floor, below_floor=below & (again["offset"] < floor))
 
 
 def _untold(batch: Batch, effects: Table) -> Bools:
@@ -133,11 +145,11 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
     return counted[number[2 * len(begun) :]]
 
 
-def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
+def _by_anybody(batch: Batch, again: Table, claims: Bools) -> tuple[Array, Bools]:
     """Returns the latest ownership epoch at each effect, and whether its member, alone with the partition, had begun to
-    fetch at the record or before it. Mere claims are none (`rights.py`)."""
+    fetch at the record or before it. The ownership epochs `claims` are none."""
     numbers = np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"]))
-    numbers = numbers[~mere_claims(batch)[numbers]]
+    numbers = numbers[~claims[numbers]]
     held = ownership_epochs(batch).take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
     fetched_from = first_fetch_positions(batch, held.having(open_ns=_assigned_ns(batch, held)))

@@ -31,6 +31,14 @@ class Undecided(StrEnum):
         "its member had shown its group that it had given the partition back, and told so only later: print "
         "partitions_revoked before its callback returns"
     )
+    LEFT_BEFORE_SEEK = (
+        "its member had it before it sought to where it starts, and says nothing of its end: it is not known whether "
+        "it had begun with it (print record_delivered when the handler begins, or record_processed with discarded)"
+    )
+    WHOSE_EFFECT = (
+        "a member that nobody had given the partition says that it has it, and may have had the effect, and not its "
+        "owner: effects that name their member tell them apart"
+    )
     EFFECT_HELD_BACK = "a fault was in force that may have held its effect back on the way to the sink"
     # What came too late, or while nobody could read it.
     HARNESS_STALLED = "it would have been found, had the harness not stood still around it"

@@ -75,7 +75,7 @@ def the_only_client(p: Partition, source: str) -> set[str]:
     clients = set()
     for answer in trial.requests:
         begun_ns = answer.time_ns - int(answer.details.get("duration_ms", 0) * 1_000_000)
-        ours = trial.lane_member(answer) == member and _file_at(trial, member, begun_ns) == source
+        ours = trial.lane_member(answer) == member and file_at(trial, member, begun_ns) == source
         if ours and assigns(answer) and _lists(p, answer):
             clients.add(str(answer.details.get("client_id")))
     return clients if trial.request_logs_complete and not stopped and len(clients) == 1 else set()
@@ -137,11 +137,11 @@ def _settled(trial: Trial, line: Event) -> list[tuple[float, Event]]:
     """When the incarnation of a line was told what it has from then on, or that it has nothing any more."""
     mine = [one for one in trial.requests if trial.lane_member(one) == line.member and (assigns(one) or _expels(one))]
     told = [(sent_ns(trial, one), one) for one in mine]
-    told = [(at_ns, one) for at_ns, one in told if _file_at(trial, str(line.member), at_ns) == line.source]
+    told = [(at_ns, one) for at_ns, one in told if file_at(trial, str(line.member), at_ns) == line.source]
     return sorted(told, key=lambda one: (one[0], one[1].source, one[1].seq))
 
 
-def _file_at(trial: Trial, member: str, at_ns: float) -> str | None:
+def file_at(trial: Trial, member: str, at_ns: float) -> str | None:
     """The file of the incarnation that a member was then."""
     begun = [e for e in trial.of_kind("started") if e.member == member and e.time_ns <= at_ns]
     return max(begun, key=lambda e: e.time_ns).source if begun else None
@@ -169,7 +169,7 @@ def _gifts(p: Partition) -> Iterator[tuple[float, str | None]]:
         for entry in listed:
             owner = p.trial.member_of_id.get(str(entry.get("member_id", record.details.get("member_id"))))
             at_ns = p.trial.mono_ns(record.source_wall_ns, record.time_ns)
-            yield at_ns, None if owner is None else _file_at(p.trial, owner, at_ns)
+            yield at_ns, None if owner is None else file_at(p.trial, owner, at_ns)
 
 
 def was_taken(p: Partition, offset: int, effect: Event) -> bool:
@@ -196,7 +196,7 @@ def is_without_right(p: Partition, held: OwnershipEpoch) -> bool:
     """Its member says that it has the partition, which the offsets log never gave it; and brokers gave it to others."""
     trial = p.trial
     answers = [one for one in trial.requests if _lists(p, one) and trial.lane_member(one)]
-    given = {_file_at(trial, str(trial.lane_member(one)), sent_ns(trial, one)) for one in answers}
+    given = {file_at(trial, str(trial.lane_member(one)), sent_ns(trial, one)) for one in answers}
     by_hand = trial.settings.get("protocol") == "none"
     return not by_hand and bool(given) and held.source not in given and _never_had(p, held.member)
 
@@ -209,7 +209,7 @@ def merely_claims(p: Partition, held: OwnershipEpoch) -> bool:
         return False
     asked = [one for one in trial.requests if api(one) == "FETCH" and trial.lane_member(one) == held.member]
     times = [sent_ns(trial, one) for one in asked for entry in trial.entries(one, p.tp) if not entry.get("error")]
-    return held.source not in {_file_at(trial, held.member, at_ns) for at_ns in times}
+    return held.source not in {file_at(trial, held.member, at_ns) for at_ns in times}
 
 
 def _owners(p: Partition, record: Event) -> list[str | None]:

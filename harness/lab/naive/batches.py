@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from lab.naive import assignments as naive_assignments
+
 if TYPE_CHECKING:
     from kafka_trial.history.event import Event
     from lab.naive.checker import Partition, Work
@@ -133,9 +135,19 @@ def _failed_elsewhere(p: Partition, before: list[Work], now: Work) -> bool:
     delivered = {one.event.seq for one in before if one.event.kind == "delivered"}
     for given in at_once:
         several = len({(e.topic, e.partition) for e in given}) > 1
-        if several and any(e.seq in delivered for e in given) and _failed_seq(lines, given) < now.event.seq:
+        ours = [e for e in given if not _is_of_another(p, e)]
+        if several and any(e.seq in delivered for e in given) and _failed_seq(lines, ours) < now.event.seq:
             return True
     return False
+
+
+def _is_of_another(p: Partition, delivery: Event) -> bool:
+    """Its partition was only ever given to one client of the process, and this one to another one alone."""
+    if delivery.source not in p.trial.nameless:
+        return False
+    its_own = type(p)(p.trial, (str(delivery.topic), int(delivery.partition or 0)))
+    here, there = (naive_assignments.the_only_client(one, delivery.source) for one in (p, its_own))
+    return bool(here and there) and here != there
 
 
 def _failed_seq(lines: list[Event], given: list[Event]) -> float:

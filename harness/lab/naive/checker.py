@@ -34,6 +34,7 @@ from lab.naive import moved_keys as naive_moved_keys
 from lab.naive import no_progress as naive_no_progress
 from lab.naive import rejoins as naive_rejoins
 from lab.naive import responses as naive_responses
+from lab.naive import seeks as naive_seeks
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import states as naive_states
 
@@ -725,6 +726,7 @@ class Partition:
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
         self._losses: dict[tuple[str, str, int], Loss | None] = {}
         self._attempts_ended: dict[str, list[Event]] = {}
+        self._landings: list[tuple[OwnershipEpoch, Work | None]] = []
         self.told_before: dict[tuple[str, int, int], list[int]] = {}  # see `aborts.py`
 
     def own(self, *kinds: str) -> list[Event]:
@@ -843,6 +845,14 @@ class Partition:
             self._attempts_ended[source] = naive_aborts.ended(self, source)
         return self._attempts_ended[source]
 
+    def landing(self, epoch: OwnershipEpoch | None) -> Work | None:
+        """Where its member, which keeps its progress outside of Kafka, sought before it began to work."""
+        if epoch is None or self.trial.progress_in_kafka:
+            return None
+        if not self._landings:
+            self._landings = [(one, naive_seeks.landing(self, one)) for one in self.ownership_epochs]
+        return next((landed for one, landed in self._landings if one == epoch), None)
+
     @cached_property
     def failures(self) -> list[Work]:
         return [work for work in self._work("processed") if work.event.outcome == "failed"]
@@ -863,16 +873,16 @@ class Partition:
             open_.discard(name)
         return begun
 
-    def is_retry(self, work: Work) -> bool:
+    def is_retry(self, work: Work, *, of_owners: bool = False) -> bool:
         """Begun again in its ownership epoch, where neither it nor anything behind it had been completed; or with the
-        whole of a batch that did not end well."""
+        whole of a batch that did not end well. `of_owners`: effects are of whom somebody gave the partition."""
         if work.ownership_epoch is None:
             return False
         heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
         heard = [
             offset
             for time_ns, offset in self.effect_times
-            if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
+            if time_ns <= heard_before_ns and self.opened_last(time_ns, of_owners=of_owners) == work.ownership_epoch
         ]
         done, begun = (
             [one.offset for one in naive_aborts.in_this_attempt(self, work, lines)]
@@ -883,15 +893,25 @@ class Partition:
         undone = max([*done, -1]) < work.offset and max(heard, default=-1) <= work.offset
         return undone or naive_batches.is_of_a_replay(self, work)
 
+    def is_surely_retry(self, work: Work) -> bool:
+        """Whoever had the effects."""
+        return self.is_retry(work) and self.is_retry(work, of_owners=True)
+
     @cached_property
     def mere_claims(self) -> list[OwnershipEpoch]:
         """Those of which their members only say so."""
         return [one for one in self.ownership_epochs if naive_assignments.merely_claims(self, one)]
 
-    def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
-        """The ownership epoch that was opened last by then, whoever's it is; but for one that is nothing but words."""
+    @cached_property
+    def claims(self) -> list[OwnershipEpoch]:
+        """Those that nobody gave their members."""
+        return [one for one in self.ownership_epochs if naive_assignments.is_without_right(self, one)]
+
+    def opened_last(self, time_ns: float, *, of_owners: bool = False) -> OwnershipEpoch | None:
+        """The ownership epoch that was opened last by then, whoever's it is; but for one that is nothing but words.
+        `of_owners`: of those that somebody was given."""
         opened = [one for one in self.ownership_epochs if one.opened.time_ns <= time_ns]
-        opened = [one for one in opened if one not in self.mere_claims]
+        opened = [one for one in opened if one not in (self.claims if of_owners else self.mere_claims)]
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
     @cached_property
@@ -914,14 +934,14 @@ class Partition:
 
     @cached_property
     def handlers(self) -> list[Handler]:
-        return [Handler(delivery, self._end_of(delivery)) for delivery in self.deliveries]
+        return [Handler(delivery, self.end_of(delivery)) for delivery in self.deliveries]
 
     @staticmethod
     def handler_of(done: Work) -> Handler:
         """Of a completion that no delivery began."""
         return Handler(done, done)
 
-    def _end_of(self, delivery: Work) -> Work | None:
+    def end_of(self, delivery: Work) -> Work | None:
         """The next completion, unless the same record was delivered again to this file in between."""
         alike = [
             work
@@ -1506,7 +1526,7 @@ class Partition:
         held, offset, event = begun.ownership_epoch, begun.offset, begun.event
         if held is None or self.trial.settings.get("progress", "kafka") not in ("kafka", "transaction"):
             return False
-        end = self._end_of(begun) if event.kind == "delivered" else begun
+        end = self.end_of(begun) if event.kind == "delivered" else begun
         given_up = end is not None and end.event.outcome in ("failed", "discarded")
         granted = [
             commit.value
@@ -2081,16 +2101,21 @@ def _unhandled_at_snapshot(p: Partition) -> list[int]:
     return [o for o in p.records if p.first_handled.get(o, FOREVER) > (p.trial.snapshot_ns or 0)]
 
 
-def redelivered(p: Partition) -> Iterator[Found]:
-    """Begun again: in another ownership epoch, at or above where that one had to start, or in the same."""
-    for delivery in _repeated(p):
+def redelivered(p: Partition) -> Iterator[Found | None]:
+    """Begun again: in another ownership epoch, at or above where that one had to start, or in the same. Undecided where
+    one of the two was left before a seek, and no sink can tell whether it had been begun; and where it was tried again
+    unless effects were the owner's."""
+    kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
+    stayed = [begun for begun in kept if not naive_seeks.is_before(p, begun, begun.ownership_epoch)]
+    surely = [one for one in _repeated(p, stayed) if not p.is_retry(one)]
+    for delivery in _repeated(p, stayed if p.trial.has_sink else kept):
         floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
         if (
-            not _had_elsewhere(p, delivery)
+            not _had_elsewhere(delivery, kept)
             or not p.trial.progress_in_kafka
             or (floor is not None and delivery.offset >= floor)
         ):
-            yield p.found(delivery.offset)
+            yield p.found(delivery.offset) if delivery in surely else None
     for offset, effect in naive_effects.further(p):
         if not p.trial.progress_in_kafka or not naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
@@ -2098,15 +2123,17 @@ def redelivered(p: Partition) -> Iterator[Found]:
 
 def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
     """Delivered again in another ownership epoch, below where that one had to start."""
-    for delivery in _repeated(p):
-        floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
-        if floor is None:
+    for delivery in _repeated(p, p.begun):
+        floor, retry = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None, p.is_retry(delivery)
+        if floor is None and not retry:
             yield None
-        elif delivery.offset < floor and _had_elsewhere(p, delivery):
-            yield p.found(delivery.offset)
+        elif floor is not None and delivery.offset < floor and _had_elsewhere(delivery, p.begun):
+            yield None if retry else p.found(delivery.offset)
     for offset, effect in naive_effects.further(p):
         if naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
+        elif effect.member is None and naive_effects.is_below_floor(p, offset, effect, of_owners=True):
+            yield None
 
 
 def retried(p: Partition) -> Iterator[Found]:
@@ -2116,13 +2143,12 @@ def retried(p: Partition) -> Iterator[Found]:
             yield p.found(work.offset)
 
 
-def _repeated(p: Partition) -> Iterator[Work]:
-    kept = [begun for begun in p.begun if not _is_set_aside(p, begun)]
-    for begun in kept:
-        alike = [other for other in kept if other.offset == begun.offset]
+def _repeated(p: Partition, starts: list[Work]) -> Iterator[Work]:
+    for begun in starts:
+        alike = [other for other in starts if other.offset == begun.offset]
         before = [o for o in naive_aborts.in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
         again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
-        if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
+        if again and (before or _had_elsewhere(begun, starts)) and not p.is_surely_retry(begun):
             yield begun
 
 
@@ -2135,9 +2161,9 @@ def _is_set_aside(p: Partition, begun: Work) -> bool:
     return end is not None and end.event.outcome == "discarded"
 
 
-def _had_elsewhere(p: Partition, begun: Work) -> bool:
+def _had_elsewhere(begun: Work, starts: list[Work]) -> bool:
     """Another ownership epoch had begun with the record, at whatever time."""
-    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset and not _is_set_aside(p, other)]
+    alike = [other.ownership_epoch for other in starts if other.offset == begun.offset]
     return any(ownership_epoch not in (None, begun.ownership_epoch) for ownership_epoch in alike)
 
 
@@ -2296,14 +2322,17 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 
 
 def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
-    """A step back, or the same position again, within one ownership epoch; what is tried again is none."""
-    for delivery in p.given:
+    """A step back, or the same position again, within one ownership epoch; what is tried again is none, nor what was
+    handed out before a seek to the start."""
+    given = [one for one in p.given if not naive_seeks.is_before(p, one, one.ownership_epoch)]
+    for delivery in given:
         if (
             delivery.ownership_epoch is not None
-            and not p.is_retry(delivery)
-            and any(earlier.offset >= delivery.offset for earlier in naive_aborts.in_this_attempt(p, delivery, p.given))
+            and not p.is_surely_retry(delivery)
+            and any(earlier.offset >= delivery.offset for earlier in naive_aborts.in_this_attempt(p, delivery, given))
         ):
-            yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
+            unclear = p.anybodys(delivery.event.source) or p.is_retry(delivery)
+            yield None if unclear else p.found(delivery.offset)
 
 
 def _before(work: Work, others: list[Work]) -> list[Work]:
@@ -2316,9 +2345,10 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
     the same ownership epoch never was delivered, nor says it processed; what the log start passed cannot be skipped,
     nor what was done by then where the consumer keeps its progress itself, and so can know."""
     log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
-    for delivery in [d for d in p.given if d.ownership_epoch is not None]:
-        earlier = [other.offset for other in _before(delivery, p.given)]
-        taken = [work.offset for work in p.given + p.completions if work.ownership_epoch == delivery.ownership_epoch]
+    given, completed = ([one for one in work if not naive_seeks.is_above(p, one)] for work in (p.given, p.completions))
+    for delivery in [d for d in given if d.ownership_epoch is not None]:
+        earlier = [other.offset for other in _before(delivery, given)]
+        taken = [work.offset for work in given + completed if work.ownership_epoch == delivery.ownership_epoch]
         if not earlier:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
@@ -2369,6 +2399,7 @@ def reordered_key(p: Partition) -> Iterator[Found | None]:
 def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
     completions = [replace(done, ownership_epoch=p.ownership_epoch_of_work(done)) for done in p.completions]
+    completions = [done for done in completions if not naive_seeks.is_before(p, done, done.ownership_epoch)]
     firsts = {
         offset: min((c for c in completions if c.offset == offset), key=_when)
         for offset in {c.offset for c in completions}
@@ -2872,6 +2903,16 @@ def work_after_revoke(p: Partition) -> Iterator[Found | None]:
         if in_hand and naive_losses.is_a_loss(p, callbacks[-1]):
             continue
         yield None if p.anybodys(work.event.source) else p.found(work.offset, kind=work.event.kind)
+    told = {(work.event.source, work.offset) for work in p.deliveries + p.completions if _was_revoked(p, work)}
+    for offset, source, held_back in naive_effects.after_revoked(p):
+        if (source, offset) not in told:
+            yield None if held_back else p.found(offset, kind="effected")
+
+
+def _was_revoked(p: Partition, work: Work) -> bool:
+    """The last that its member had said of the partition was that it was revoked; or it ended after others had it."""
+    said = [e for e in p.callbacks_of(work.event.source) if e.seq < work.event.seq and e not in p.never_given]
+    return _ended_after_others_had_it(p, work) or (bool(said) and said[-1].kind == "revoked")
 
 
 def _ended_after_others_had_it(p: Partition, done: Work) -> bool:

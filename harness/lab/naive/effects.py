@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
+from lab.naive import assignments as naive_assignments
 from lab.naive import responses as naive_responses
 from lab.naive.responses import TOLERANCE_NS
 
@@ -198,10 +199,12 @@ def further(p: Partition) -> Iterator[tuple[int, Event]]:
         yield from ((offset, effect) for effect in effects[max(1, told[offset]) :])
 
 
-def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
-    """The member that had the partition alone began to fetch below where it had to start: at the record, or before."""
-    held = p.opened_last(effect.time_ns)
-    if held is None or not _may_be_of(effect, held.member) or not _alone(p, held):
+def is_below_floor(p: Partition, offset: int, effect: Event, *, of_owners: bool = False) -> bool:
+    """The member that had the partition alone began to fetch below where it had to start: at the record, or before.
+    `of_owners`: where it was one that somebody had given it."""
+    held = p.opened_last(effect.time_ns, of_owners=of_owners)
+    claims = p.claims if of_owners else p.mere_claims
+    if held is None or not _may_be_of(effect, held.member) or not _alone(p, held, claims):
         return False
     closed_ns = held.closed.time_ns if held.closed else FOREVER
     asked = naive_responses.fetches(p.trial, p.tp, held.member)
@@ -217,8 +220,69 @@ def _assigned_ns(p: Partition, held: OwnershipEpoch) -> float:
     return min(held.opened.time_ns, max([p.trial.written_ns(held.opened), *ended_ns]))
 
 
-def _alone(p: Partition, held: OwnershipEpoch) -> bool:
-    """Everybody else's ownership epoch was over when it opened."""
+def _alone(p: Partition, held: OwnershipEpoch, claims: list[OwnershipEpoch]) -> bool:
+    """Everybody else's ownership epoch was over when it opened; what somebody only claimed does not count."""
     earlier = [one for one in p.ownership_epochs if one.opened.time_ns <= held.opened.time_ns and one != held]
-    earlier = [one for one in earlier if one not in p.mere_claims]
+    earlier = [one for one in earlier if one not in claims]
     return all(one.closed is not None and one.closed.time_ns <= held.opened.time_ns for one in earlier)
+
+
+# --- what came too late --------------------------------------------------------------------------------------------
+
+
+def after_revoked(p: Partition) -> Iterator[tuple[int, str, bool]]:
+    """Record and file of the first effects of members that came after they had said `revoked`, and whether a fault may
+    have held each back: before the next callback; or after it, where others had the partition in between and the member
+    has asked for nothing up to the record since. Not of what may be done by who reads another topic of the group."""
+    elsewhere = {event.id for event in p.trial.of_kind("handed_on")}
+    own = {offset: effects for offset, effects in _by_offset(p).items() if effects[0].id not in elsewhere}
+    for offset, effects in own.items():
+        for member in sorted({str(effect.member) for effect in effects if effect.member is not None}):
+            effect = next(one for one in effects if one.member == member)
+            source = naive_assignments.file_at(p.trial, member, effect.time_ns)
+            if source is None or source in p.trial.untimed or source in p.trial.nameless:
+                continue
+            revoked = _revoked_before(p, source, member, offset, effect)
+            if revoked is not None:
+                yield offset, source, _may_be_held(p.trial, member, revoked.time_ns, effect.time_ns)
+
+
+def _revoked_before(p: Partition, source: str, member: str, offset: int, effect: Event) -> Event | None:
+    said = [e for e in p.callbacks_of(source) if e not in p.never_given and e.time_ns <= effect.time_ns]
+    surely = [e for e in said if e.time_ns <= effect.time_ns - TOLERANCE_NS]
+    if not said or said != surely:
+        return None
+    if said[-1].kind == "revoked":
+        return None if _has_it_again(p, member, said, effect) else said[-1]
+    before = said[-2] if said[-1].kind == "assigned" and len(said) > 1 else None
+    if before is None or before.kind != "revoked":
+        return None
+    return before if _was_away(p, member, before, said[-1], offset, effect) else None
+
+
+def _has_it_again(p: Partition, member: str, said: list[Event], effect: Event) -> bool:
+    """The group gave it the partition since: the line of that is still to be read."""
+    given = max((ns for ns, owner in p.owners_in_turn if owner == member and ns <= effect.time_ns), default=-FOREVER)
+    assigned = max((e.time_ns for e in said if e.kind == "assigned"), default=-FOREVER)
+    return given >= max(assigned, p.trial.written_ns(said[-1]) - naive_responses.LOG_TOLERANCE_NS)
+
+
+def _was_away(p: Partition, member: str, revoked: Event, assigned: Event, offset: int, effect: Event) -> bool:
+    begin_ns, end_ns = p.trial.written_ns(revoked), p.trial.written_ns(assigned)
+    others = [owner for ns, owner in p.owners_in_turn if begin_ns <= ns < end_ns and owner not in (None, member)]
+    asked = naive_responses.fetches(p.trial, p.tp, member)
+    since = [place for ns, place in asked if revoked.time_ns <= ns < effect.time_ns]
+    stopped = any(naive_responses.does(e, "stops-broker") for e in p.trial.of_kind("injected"))
+    known = p.trial.request_logs_complete and not stopped
+    return known and bool(others) and bool(since) and min(since) > offset
+
+
+def _may_be_held(trial: Trial, member: str, since_ns: float, at_ns: float) -> bool:
+    for fault in trial.of_kind("injected"):
+        if fault.member not in (None, member) or naive_responses.does(fault, "harmless"):
+            continue
+        number = fault.details.get("fault_no")
+        began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
+        if (began[-1] if began else fault.time_ns) <= at_ns and trial.healed_ns(fault) + TOLERANCE_NS >= since_ns:
+            return True
+    return False
