@@ -228,10 +228,10 @@ KNOWN = (
             ),
             ("a",),
         ),
-        _differ(BY_CHOICE, split_ownership=("told", 0)),
+        _differ(BY_CHOICE, split_ownership=("told", 0)) | _differ("convicted too soon", zombie_work=(0, "delivered")),
         "The worlds are right: undecided. If the answer (UNKNOWN_MEMBER_ID, 25) arrived before the record was fetched, "
-        "the member worked on beside the owner though it knew. The judge convicts only for what was surely received, "
-        "and of the rest it says nothing, not even that it is undecided.",
+        "the member worked on beside the owner though it knew, and was no zombie. The judge convicts only for what was "
+        "surely received, and takes the rest for the work of a zombie, instead of leaving both undecided.",
         _was_told_in_fault,
     ),
     KnownDisagreement(
