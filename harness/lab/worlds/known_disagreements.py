@@ -75,16 +75,16 @@ def _was_killed_in_hand(story: Story, key: Hashable) -> bool:
     return bool(_left_in_hand(story))
 
 
-def _was_begun_twice(story: Story, key: Hashable) -> bool:
-    """Whether one member alone began the record, and more than once."""
-    begun = [step.who for step in story.steps if step.what == "begin" and step.value == key]
-    return len(begun) > len(set(begun)) == 1
-
-
 def _was_committed_by_two(story: Story, key: Hashable) -> bool:
     """Whether two members committed one position."""
     commits = [step for step in story.steps if step.what == "commit"]
     return any(len({one.who for one in commits if one.value == step.value}) > 1 for step in commits)
+
+
+def _was_told_unseen(story: Story, key: Hashable) -> bool:
+    """Whether a member was told of its loss, and the request log holds no fetches."""
+    steps = {step.what for step in story.steps}
+    return "tell" in steps and "fetch" not in steps
 
 
 def _was_told_in_fault(story: Story, key: Hashable) -> bool:
@@ -202,18 +202,6 @@ KNOWN = (
         _was_killed_in_hand,
     ),
     KnownDisagreement(
-        "below the floor counts only what another epoch had begun",
-        Story(
-            (*(*HOLDS, StoryStep("start", "m0", 1)), *(StoryStep(w, "m0", 0) for w in ("begin", "end", "begin"))),
-            ("a",),
-        ),
-        _differ("passed", illegal_redelivery=0) | _differ("convicted", redelivered=0),
-        "The worlds are right by the definition: the record was delivered again, below the position that the member "
-        'was told to start at. "The consumer starts at the committed position" (KafkaConsumer). The judge calls it a '
-        "legal redelivery, unless another ownership epoch had begun the record too.",
-        _was_begun_twice,
-    ),
-    KnownDisagreement(
         "an answer that a fault may have lost counts as not received",
         Story(
             (
@@ -233,6 +221,22 @@ KNOWN = (
         "the member worked on beside the owner though it knew, and was no zombie. The judge convicts only for what was "
         "surely received, and takes the rest for the work of a zombie, instead of leaving both undecided.",
         _was_told_in_fault,
+    ),
+    KnownDisagreement(
+        "work after an answer counts as a zombie's where no fetch is seen",
+        Story(
+            (
+                *(*HOLDS, *TAKES_OVER, StoryStep("begin", "m1", 1), StoryStep("end", "m1", 1)),
+                *(StoryStep("tell", "m0", 1), StoryStep("begin", "m0", 0), StoryStep("end", "m0", 0)),
+            ),
+            ("a", "a"),
+        ),
+        _differ(BY_CHOICE, reordered_key=(0, True))
+        | {Disagreement("zombie-work", (0, what), "convicted too soon") for what in ("delivered", "processed")},
+        "The worlds are right: undecided. The member was told before it began the record. If it fetched it only "
+        "afterwards, it knew, and neither worked as a zombie nor may complete out of order. The judge leaves only "
+        "`split-ownership` undecided, and takes the work for that of a zombie.",
+        _was_told_unseen,
     ),
     KnownDisagreement(
         "a zombie's commit is nobody's beside another's of the same position",

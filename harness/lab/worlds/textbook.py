@@ -208,31 +208,29 @@ def floor_of(course: Course, epoch: WorldEpoch) -> int:
     return max(answers[-1], 0) if answers else course.committed_at(epoch.opened)
 
 
-def _again(course: Course) -> Iterator[tuple[WorldHandler, int]]:
-    """Yields every further time that a record was begun in an epoch, but for retries, with the floor of the epoch: a
-    retry is one in the same epoch, where nothing from the record on had been completed."""
+def _again(course: Course) -> Iterator[tuple[WorldHandler, bool]]:
+    """Yields every further time that a record was begun in an epoch, but for retries, and whether it is below the floor
+    of the epoch, where another epoch had begun it: a retry is one in the same epoch, where nothing from the record on
+    had been completed. The floor says where an epoch starts; a step back inside it is a `nonmonotonic-poll`."""
     held = [one for one in course.handlers if one.epoch is not None]
     for number, one in enumerate(held):
         before = [other for other in held[:number] if other.offset == one.offset]
         elsewhere = any(other.epoch != one.epoch for other in before)
         same = any(other.epoch == one.epoch for other in before)
-        done = any(
-            at < one.begun for at, other in course.ends if other.epoch == one.epoch and other.offset >= one.offset
-        )
-        if one.epoch is not None and (done if same else elsewhere):
-            yield one, floor_of(course, one.epoch)
+        if one.epoch is not None and (not _is_retry(course, one) if same else elsewhere):
+            yield one, elsewhere and one.offset < floor_of(course, one.epoch)
 
 
 def redelivered(course: Course) -> Keys:
-    """A record was delivered again, at or above the floor of its ownership epoch. "Messages may be redelivered" (Kafka,
-    Message Delivery Semantics): legal, unless at-most-once is claimed."""
-    return {one.offset for one, floor in _again(course) if one.offset >= floor}
+    """A record was delivered again, and not below the floor of its ownership epoch. "Messages may be redelivered"
+    (Kafka, Message Delivery Semantics): legal, unless at-most-once is claimed."""
+    return {one.offset for one, below in _again(course) if not below}
 
 
 def illegal_redelivery(course: Course) -> Keys:
-    """A record was delivered again below the floor of its ownership epoch. "The consumer starts at the committed
-    position" (KafkaConsumer, Offsets and Consumer Position)."""
-    return {one.offset for one, floor in _again(course) if one.offset < floor}
+    """A record of another ownership epoch was delivered again below the floor of its own. "The consumer starts at the
+    committed position" (KafkaConsumer, Offsets and Consumer Position)."""
+    return {one.offset for one, below in _again(course) if below}
 
 
 def retried(course: Course) -> Keys:
