@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lab.worlds.compare import BY_CHOICE, Disagreement
 from lab.worlds.story import Story, StoryStep
@@ -81,6 +82,12 @@ def _was_committed_by_two(story: Story, key: Hashable) -> bool:
     return any(len({one.who for one in commits if one.value == step.value}) > 1 for step in commits)
 
 
+def _fell_there(story: Story, key: Hashable) -> bool:
+    """Whether the committed offset fell to that position."""
+    positions = [step.value for step in story.steps if step.what == "commit"]
+    return any(one > other == key for one, other in pairwise(positions))
+
+
 def _was_told_unseen(story: Story, key: Hashable) -> bool:
     """Whether a member was told of its loss, and the request log holds no fetches."""
     steps = {step.what for step in story.steps}
@@ -117,6 +124,21 @@ KNOWN = (
         'committed, by m0, and "a crash never loses them" (KafkaConsumer, Manual Offset Control). The judge looks for '
         "the completion in the file of the member that commits. The habit of the member is unsound all the same.",
         _was_done_elsewhere,
+    ),
+    KnownDisagreement(
+        "a commit to which the position falls is ahead by lines, and not by the log",
+        Story(
+            (
+                *(*HOLDS, StoryStep("commit", "m1", 2), StoryStep("begin", "m0", 0)),
+                *(StoryStep("ask", "m0", 1), StoryStep("commit", "m0", 1, 10)),
+            ),
+            ("a", "a"),
+        ),
+        _differ("convicted", commit_ahead=1),
+        "The worlds look at what lies between a position and the one before, as the judge does by the log: m1 had "
+        "passed the record already, and the position fell. By its lines the judge convicts m0 too, which commits a "
+        "record in hand. It should say the same of both.",
+        _fell_there,
     ),
     KnownDisagreement(
         "what a killed member may have handled counts as not done",
