@@ -10,8 +10,9 @@ again and says what they leave open, `worlds.py` enumerates, `textbook.py` has t
 judge, `known_disagreements.py` lists each that is understood and is the judge's, `shrink.py` makes a new one small.
 `python -m lab.worlds --seeds 1-200` compares.
 
-It has: skipped, commit-ahead, commit-regression, zombie-commit, redelivered, illegal-redelivery, reordered-key,
-overlapping-handlers, split-ownership, work-after-revoke. One partition, members of one incarnation each, classic groups
+It has: skipped, commit-ahead, commit-regression, commit-past-end, commit-lost, zombie-commit, redelivered,
+illegal-redelivery, retried, nonmonotonic-poll, poll-skip, reordered-key, overlapping-handlers, split-ownership,
+work-after-revoke, zombie-work. One partition, members of one incarnation each, classic groups
 and assignments of KIP-848. What is left open: what a killed member had still ended, whether an answer was received that
 a fault may have lost, whose request made a commit, lines that were read late, came out of a buffer, or met a harness
 that stood still, and the order of instants of different witnesses.

@@ -35,6 +35,7 @@ class Tally:
     gap: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     by_order: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     unknown: dict[tuple[str, str], list[tuple[int, Disagreement]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, seed: int, story: Story, comparison: Comparison) -> None:
@@ -43,6 +44,7 @@ class Tally:
         self.worlds += comparison.worlds
         self.agreed += comparison.agreed
         self.gap += comparison.gap
+        self.outcomes += comparison.outcomes
         for one in comparison.differences:
             name = known_disagreement_of(story, one)
             if name is not None:
@@ -89,13 +91,20 @@ def lines_of(tally: Tally, *, seconds: float) -> list[str]:
     head = (
         f"{tally.histories} histories, {tally.worlds} worlds, {each_s:.2f} s each; {tally.refused} with too many worlds"
     )
-    rows = [f"{name:22}{tally.agreed[name]:7}{tally.gap[name]:7}{tally.by_order[name]:7}" for name in TEXTBOOK]
+    columns = ("must", "may", "not", "agreed", "gap", "order")
+    rows = [f"{name:22}" + "".join(f"{count:7}" for count in _counts(tally, name)) for name in TEXTBOOK]
     known = [f"known: {name} × {count}" for name, count in sorted(tally.known.items())]
     unknown = [
         f"NOT KNOWN: {name}, {kind} × {len(different)}: seeds {sorted({seed for seed, _ in different})[:SHOWN]}"
         for (name, kind), different in sorted(tally.unknown.items())
     ]
-    return [head, f"{'':22}{'agreed':>7}{'gap':>7}{'order':>7}", *rows, *known, *unknown]
+    return [head, f"{'':22}" + "".join(f"{column:>7}" for column in columns), *rows, *known, *unknown]
+
+
+def _counts(tally: Tally, name: str) -> list[int]:
+    """Returns in how many histories an anomaly is in all worlds, only in some, in none; and how the judge compares."""
+    outcomes = [tally.outcomes[name, outcome] for outcome in ("must", "may", "not")]
+    return [*outcomes, tally.agreed[name], tally.gap[name], tally.by_order[name]]
 
 
 def _smallest(seed: int, difference: Disagreement) -> list[str]:

@@ -61,12 +61,14 @@ class Disagreement:
 @dataclass
 class Comparison:
     """What both say of one history: how many worlds it has, the differences, and by anomaly how many keys both find,
-    and whether the worlds agree where the judge leaves a case undecided."""
+    whether the worlds agree where the judge leaves a case undecided, and whether it is in all worlds, in some, in none.
+    """
 
     worlds: int
     differences: list[Disagreement] = field(default_factory=list)
     agreed: Counter[str] = field(default_factory=Counter)
     gap: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 def compare(story: Story) -> Comparison:
@@ -82,6 +84,7 @@ def compare(story: Story) -> Comparison:
     assert said.defects == (), said.defects
     comparison = Comparison(count)
     for name, answer in answers.items():
+        comparison.outcomes[name, "must" if answer.must else "may" if answer.may else "not"] += 1
         _add(comparison, name, answer, said.findings[name])
     return comparison
 
@@ -148,15 +151,15 @@ def _keys_of(name: str, one: Anomaly) -> list[Hashable]:
     """Returns an instance as the textbook names it."""
     about = one.attributes
     match name:
-        case "commit-ahead":
+        case "commit-ahead" | "commit-lost":
             return [about["committed_offset"]]
-        case "commit-regression" | "zombie-commit":
+        case "commit-regression" | "zombie-commit" | "commit-past-end":
             return [about["log_offset"]]
         case "overlapping-handlers":
             return [about["offset"], about["other_offset"]]
         case "reordered-key":
             return [(about["offset"], about["same_key"])]
-        case "work-after-revoke":
+        case "work-after-revoke" | "zombie-work":
             return [(about["offset"], about["what"])]
         case "split-ownership":
             return [("log", about["log_offset"]) if about["by"] == "log" else ("told", about["offset"])]

@@ -120,8 +120,10 @@ class _Drawn:
         self._commit_at(who, self.next[who])
 
     def _commit_at(self, who: str, position: int) -> None:
-        if not 0 < position <= self.size:
-            return
+        if 0 < position <= self.size:
+            self._stored(who, position)
+
+    def _stored(self, who: str, position: int) -> None:
         if self.says_asks:
             self.add("ask", who, position, 5)
         self.add("commit", who, position, 8 if self.says_asks else FAR_MS)
@@ -155,6 +157,19 @@ class _Drawn:
         for member in ("m0", "m1") if "m1" in self.next else ("m0",):
             self.add("commit", member, max(self.next[who], 1), NEAR_MEASURED_MS[0])
         self.committed = max(self.next[who], 1)
+
+    def _past(self, who: str) -> None:
+        """Commits one more than there is."""
+        self._stored(who, self.size + 1)
+
+    def _vanish(self, who: str) -> None:
+        self.add("vanish", who, max(self.next[who], 1))
+
+    def _leap(self, who: str) -> None:
+        """Handles a record, and goes on behind the one that follows."""
+        self._handle(who)
+        self.next[who] = min(self.next[who] + 1, self.size)
+        self._handle(who)
 
     def _back(self, who: str) -> None:
         self._commit_at(who, self.committed - 1)
@@ -262,4 +277,17 @@ class _Drawn:
 
 
 RIGHT: Final = ("handle", "handle", "handle", "commit", "commit", "retry")
-WRONG: Final = ("ahead", "ahead", "back", "skip", "rewind", "overlap", "reorder", "refuse", "stray")
+WRONG: Final = (
+    "ahead",
+    "ahead",
+    "back",
+    "skip",
+    "rewind",
+    "overlap",
+    "reorder",
+    "refuse",
+    "stray",
+    "past",
+    "vanish",
+    "leap",
+)

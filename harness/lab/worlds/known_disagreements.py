@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lab.worlds.compare import BY_CHOICE, Disagreement
 from lab.worlds.story import Story, StoryStep
@@ -75,16 +76,22 @@ def _was_killed_in_hand(story: Story, key: Hashable) -> bool:
     return bool(_left_in_hand(story))
 
 
-def _was_begun_twice(story: Story, key: Hashable) -> bool:
-    """Whether one member alone began the record, and more than once."""
-    begun = [step.who for step in story.steps if step.what == "begin" and step.value == key]
-    return len(begun) > len(set(begun)) == 1
-
-
 def _was_committed_by_two(story: Story, key: Hashable) -> bool:
     """Whether two members committed one position."""
     commits = [step for step in story.steps if step.what == "commit"]
     return any(len({one.who for one in commits if one.value == step.value}) > 1 for step in commits)
+
+
+def _fell_there(story: Story, key: Hashable) -> bool:
+    """Whether the committed offset fell to that position."""
+    positions = [step.value for step in story.steps if step.what == "commit"]
+    return any(one > other == key for one, other in pairwise(positions))
+
+
+def _was_told_unseen(story: Story, key: Hashable) -> bool:
+    """Whether a member was told of its loss, and the request log holds no fetches."""
+    steps = {step.what for step in story.steps}
+    return "tell" in steps and "fetch" not in steps
 
 
 def _was_told_in_fault(story: Story, key: Hashable) -> bool:
@@ -117,6 +124,21 @@ KNOWN = (
         'committed, by m0, and "a crash never loses them" (KafkaConsumer, Manual Offset Control). The judge looks for '
         "the completion in the file of the member that commits. The habit of the member is unsound all the same.",
         _was_done_elsewhere,
+    ),
+    KnownDisagreement(
+        "a commit to which the position falls is ahead by lines, and not by the log",
+        Story(
+            (
+                *(*HOLDS, StoryStep("commit", "m1", 2), StoryStep("begin", "m0", 0)),
+                *(StoryStep("ask", "m0", 1), StoryStep("commit", "m0", 1, 10)),
+            ),
+            ("a", "a"),
+        ),
+        _differ("convicted", commit_ahead=1),
+        "The worlds look at what lies between a position and the one before, as the judge does by the log: m1 had "
+        "passed the record already, and the position fell. By its lines the judge convicts m0 too, which commits a "
+        "record in hand. It should say the same of both.",
+        _fell_there,
     ),
     KnownDisagreement(
         "what a killed member may have handled counts as not done",
@@ -202,18 +224,6 @@ KNOWN = (
         _was_killed_in_hand,
     ),
     KnownDisagreement(
-        "below the floor counts only what another epoch had begun",
-        Story(
-            (*(*HOLDS, StoryStep("start", "m0", 1)), *(StoryStep(w, "m0", 0) for w in ("begin", "end", "begin"))),
-            ("a",),
-        ),
-        _differ("passed", illegal_redelivery=0) | _differ("convicted", redelivered=0),
-        "The worlds are right by the definition: the record was delivered again, below the position that the member "
-        'was told to start at. "The consumer starts at the committed position" (KafkaConsumer). The judge calls it a '
-        "legal redelivery, unless another ownership epoch had begun the record too.",
-        _was_begun_twice,
-    ),
-    KnownDisagreement(
         "an answer that a fault may have lost counts as not received",
         Story(
             (
@@ -228,11 +238,27 @@ KNOWN = (
             ),
             ("a",),
         ),
-        _differ(BY_CHOICE, split_ownership=("told", 0)),
+        _differ(BY_CHOICE, split_ownership=("told", 0)) | _differ("convicted too soon", zombie_work=(0, "delivered")),
         "The worlds are right: undecided. If the answer (UNKNOWN_MEMBER_ID, 25) arrived before the record was fetched, "
-        "the member worked on beside the owner though it knew. The judge convicts only for what was surely received, "
-        "and of the rest it says nothing, not even that it is undecided.",
+        "the member worked on beside the owner though it knew, and was no zombie. The judge convicts only for what was "
+        "surely received, and takes the rest for the work of a zombie, instead of leaving both undecided.",
         _was_told_in_fault,
+    ),
+    KnownDisagreement(
+        "work after an answer counts as a zombie's where no fetch is seen",
+        Story(
+            (
+                *(*HOLDS, *TAKES_OVER, StoryStep("begin", "m1", 1), StoryStep("end", "m1", 1)),
+                *(StoryStep("tell", "m0", 1), StoryStep("begin", "m0", 0), StoryStep("end", "m0", 0)),
+            ),
+            ("a", "a"),
+        ),
+        _differ(BY_CHOICE, reordered_key=(0, True))
+        | {Disagreement("zombie-work", (0, what), "convicted too soon") for what in ("delivered", "processed")},
+        "The worlds are right: undecided. The member was told before it began the record. If it fetched it only "
+        "afterwards, it knew, and neither worked as a zombie nor may complete out of order. The judge leaves only "
+        "`split-ownership` undecided, and takes the work for that of a zombie.",
+        _was_told_unseen,
     ),
     KnownDisagreement(
         "a zombie's commit is nobody's beside another's of the same position",

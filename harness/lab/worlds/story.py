@@ -34,11 +34,12 @@ class StoryStep:
     """One thing that happens, `gap_ms` after the step before.
 
     `what` and `value`: assigned, revoked, lost; begin, end (an offset); ask (a position: the member says that it asks
-    for this commit); commit (a position that takes effect), refuse (one that does not); give (the group's log gives the
-    partition to `who`), hold (KIP-848: 1 `who` has it, 0 no longer); start (the position that the OffsetFetch of `who`
-    is answered); fetch (from a position); tell (the heartbeat of `who` is refused; value 0: the answer never arrives);
-    cut, heal (a fault on `who` that may lose answers); unsaid (`who` ends the record, and is killed before it can say
-    so), kill, exit; stall (the harness reads nothing for the `value` milliseconds that end here).
+    for this commit); commit (a position that takes effect), refuse (one that does not), vanish (one that is
+    acknowledged, and never gets into the log); give (the group's log gives the partition to `who`), hold (KIP-848: 1
+    `who` has it, 0 no longer); start (the position that the OffsetFetch of `who` is answered); fetch (from a position);
+    tell (the heartbeat of `who` is refused; value 0: the answer never arrives); cut, heal (a fault on `who` that may
+    lose answers); unsaid (`who` ends the record, and is killed before it can say so), kill, exit; stall (the harness
+    reads nothing for the `value` milliseconds that end here).
     `late_ms`: so long the line waits to be read.
     """
 
@@ -108,7 +109,7 @@ def true_world(story: Story) -> World:
                 instants[at] = Instant("ask", step.who, step.value, pair=place)
             else:
                 instants.append(Instant("ask", step.who, step.value, pair=place))
-        what = {"tell": "told", "unsaid": "end", "kill": "exit"}.get(step.what, step.what)
+        what = {"tell": "told", "unsaid": "end", "kill": "exit", "vanish": "acked"}.get(step.what, step.what)
         hidden = step.what in ("cut", "heal", "stall", "refuse") or (step.what == "tell" and step.value == 0)
         if not hidden:
             instants.append(Instant(what, step.who, step.value, rank=place))
@@ -201,6 +202,10 @@ class _Writer:
         entries = [_position(step.value) | {"error": 0}]
         self.request(step, "OFFSET_COMMIT", at_ns + TAKES_NS, entries=entries, error=0)
 
+    def _vanish(self, step: StoryStep, at_ns: int) -> None:
+        entries = [_position(step.value) | {"error": 0}]
+        self.request(step, "OFFSET_COMMIT", at_ns + TAKES_NS, entries=entries, error=0)
+
     def _refuse(self, step: StoryStep, at_ns: int) -> None:
         self._ask(step, at_ns)
         entries = [_position(step.value) | {"error": ILLEGAL_GENERATION}]
@@ -273,6 +278,8 @@ class _Writer:
         for offset, key in enumerate(self.story.keys):
             place = {"topic": TOPIC, "partition": 0, "offset": offset, "id": f"r{offset}", "key": key}
             self.put("observer", "record", at_ns, source_wall_ns=WALL_NS + BEGAN_NS, **place)
+        end = {"topic": TOPIC, "partition": 0, "offset": len(self.story.keys)}
+        self.put("observer", "log_end", at_ns, asked_ns=at_ns, **end)
         self.put("observer", "control_read", at_ns, topic=TOPIC, state="complete", count=len(self.story.keys))
         for witness in (LOG, REQUESTS, "observer"):
             self.put(witness, "witness", at_ns + SECOND_NS, state="complete")

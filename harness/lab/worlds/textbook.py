@@ -1,4 +1,4 @@
-"""The textbook: nine anomalies, each as what Kafka's documentation says, of one world in which everything is exact.
+"""The textbook: anomalies, each as what Kafka's documentation says, of one world in which everything is exact.
 
 Each function returns the keys of what it finds: a record's offset, a committed position, a place in the offsets log, or
 one of these with what it needs beside it. Nothing here knows times, tolerances or faults: only what came before what.
@@ -208,31 +208,66 @@ def floor_of(course: Course, epoch: WorldEpoch) -> int:
     return max(answers[-1], 0) if answers else course.committed_at(epoch.opened)
 
 
-def _again(course: Course) -> Iterator[tuple[WorldHandler, int]]:
-    """Yields every further time that a record was begun in an epoch, but for retries, with the floor of the epoch: a
-    retry is one in the same epoch, where nothing from the record on had been completed."""
+def _again(course: Course) -> Iterator[tuple[WorldHandler, bool]]:
+    """Yields every further time that a record was begun in an epoch, but for retries, and whether it is below the floor
+    of the epoch, where another epoch had begun it: a retry is one in the same epoch, where nothing from the record on
+    had been completed. The floor says where an epoch starts; a step back inside it is a `nonmonotonic-poll`."""
     held = [one for one in course.handlers if one.epoch is not None]
     for number, one in enumerate(held):
         before = [other for other in held[:number] if other.offset == one.offset]
         elsewhere = any(other.epoch != one.epoch for other in before)
         same = any(other.epoch == one.epoch for other in before)
-        done = any(
-            at < one.begun for at, other in course.ends if other.epoch == one.epoch and other.offset >= one.offset
-        )
-        if one.epoch is not None and (done if same else elsewhere):
-            yield one, floor_of(course, one.epoch)
+        if one.epoch is not None and (not _is_retry(course, one) if same else elsewhere):
+            yield one, elsewhere and one.offset < floor_of(course, one.epoch)
 
 
 def redelivered(course: Course) -> Keys:
-    """A record was delivered again, at or above the floor of its ownership epoch. "Messages may be redelivered" (Kafka,
-    Message Delivery Semantics): legal, unless at-most-once is claimed."""
-    return {one.offset for one, floor in _again(course) if one.offset >= floor}
+    """A record was delivered again, and not below the floor of its ownership epoch. "Messages may be redelivered"
+    (Kafka, Message Delivery Semantics): legal, unless at-most-once is claimed."""
+    return {one.offset for one, below in _again(course) if not below}
 
 
 def illegal_redelivery(course: Course) -> Keys:
-    """A record was delivered again below the floor of its ownership epoch. "The consumer starts at the committed
-    position" (KafkaConsumer, Offsets and Consumer Position)."""
-    return {one.offset for one, floor in _again(course) if one.offset < floor}
+    """A record of another ownership epoch was delivered again below the floor of its own. "The consumer starts at the
+    committed position" (KafkaConsumer, Offsets and Consumer Position)."""
+    return {one.offset for one, below in _again(course) if below}
+
+
+def retried(course: Course) -> Keys:
+    """A record was begun again in its ownership epoch, and nothing from there on had been completed. "The consumer can
+    seek to a position" (KafkaConsumer, Controlling The Consumer's Position): legal."""
+    begun = [one for one in course.handlers if one.epoch is not None]
+    return {one.offset for one in begun if _is_retry(course, one)}
+
+
+def _is_retry(course: Course, one: WorldHandler) -> bool:
+    """Whether a record is begun again in its ownership epoch, and neither it nor a later one had been completed."""
+    mine = [other for other in course.handlers if other.epoch == one.epoch and other.begun < one.begun]
+    done = any(other.ended is not None and other.ended < one.begun and other.offset >= one.offset for other in mine)
+    return any(other.offset == one.offset for other in mine) and not done
+
+
+def nonmonotonic_poll(course: Course) -> Keys:
+    """Inside an ownership epoch a delivery stepped back to a record, or to one before it, and it was no retry. "The
+    position advances automatically every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer
+    Position)."""
+    found: Keys = set()
+    for one in course.handlers:
+        mine = [other.offset for other in course.handlers if other.epoch == one.epoch and other.begun < one.begun]
+        if one.epoch is not None and mine and one.offset <= max(mine) and not _is_retry(course, one):
+            found.add(one.offset)
+    return found
+
+
+def poll_skip(course: Course) -> Keys:
+    """Deliveries of an ownership epoch jumped over a record, and never came back to it. "The consumer position is one
+    larger than the highest offset the consumer has seen" (KafkaConsumer, Offsets and Consumer Position)."""
+    found: Keys = set()
+    for epoch in course.epochs:
+        begun = [one.offset for one in course.handlers if one.epoch == epoch]
+        between = range(begun[0] + 1, max(begun)) if begun else ()
+        found |= {*between} - {*begun}
+    return found
 
 
 def reordered_key(course: Course) -> Keys:
@@ -299,6 +334,33 @@ def work_after_revoke(course: Course) -> Keys:
     return found
 
 
+def zombie_work(course: Course) -> Keys:
+    """A member worked on what others had been given, before it was told, or on records that it had fetched before: a
+    member that is cut off cannot know. "The consumer will be considered dead" (KafkaConsumer, Detecting Consumer
+    Failures) by the group first."""
+    found: Keys = set()
+    for handler in course.handlers:
+        for place, what in ((handler.begun, "delivered"), (handler.ended, "processed")):
+            epoch = course.epoch_at(handler.who, place) if place is not None else None
+            lost = course.lost_at(epoch, place) if epoch is not None and place is not None else None
+            found |= {(handler.offset, what)} if lost is not None and not course.knew(handler, lost) else set()
+    return found
+
+
+def commit_past_end(course: Course) -> Keys:
+    """A position beyond the end of the log was committed. "The committed offset is the next record that will be read"
+    (KafkaConsumer, Offsets and Consumer Position)."""
+    return {commit.rank for _, commit in course.commits if commit.value > len(course.records)}
+
+
+def commit_lost(course: Course) -> Keys:
+    """A commit was acknowledged, and its position is nowhere in the offsets log. "The broker sends a successful offset
+    commit response only after all the replicas of the offsets topic receive the offsets" (Kafka, Consumer Offset
+    Tracking)."""
+    stored = {commit.value for _, commit in course.commits}
+    return {one.value for _, one in course.of("acked") if one.value not in stored}
+
+
 def _is_callback(one: Instant, who: str) -> bool:
     return one.who == who and one.what in ("assigned", "revoked", "lost")
 
@@ -307,13 +369,19 @@ TEXTBOOK: dict[str, Callable[[Course], Keys]] = {
     "skipped": skipped,
     "commit-ahead": commit_ahead,
     "commit-regression": commit_regression,
+    "commit-past-end": commit_past_end,
+    "commit-lost": commit_lost,
     "zombie-commit": zombie_commit,
     "redelivered": redelivered,
     "illegal-redelivery": illegal_redelivery,
+    "retried": retried,
+    "nonmonotonic-poll": nonmonotonic_poll,
+    "poll-skip": poll_skip,
     "reordered-key": reordered_key,
     "overlapping-handlers": overlapping_handlers,
     "split-ownership": split_ownership,
     "work-after-revoke": work_after_revoke,
+    "zombie-work": zombie_work,
 }
 
 

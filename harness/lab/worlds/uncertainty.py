@@ -63,6 +63,7 @@ def uncertainty_of(events: Sequence[Event], *, buffered: bool = False) -> Uncert
     certain = [one for told in lines.values() for one in told if one.what != "ask"]
     certain += _group_records(files["offsets"], clock)
     certain += _asked_of_brokers(requests, clock)
+    certain += _acknowledged(requests, files["offsets"], clock)
     answers = [*_refusals(requests, files["nemesis"], clock)]
     asks = [
         one for name, told in lines.items() for one in told if one.what == "ask" and not _failed(one, members[name])
@@ -167,6 +168,15 @@ def _asked_of_brokers(requests: Sequence[Event], clock: _Clock) -> Iterator[Inst
         yield one.instant("start", _positions_of(one.event), one.sent_ns)
     for one in _requests_for(requests, clock, "FETCH"):
         yield one.instant("fetch", int(one.event.details["entries"][0]["offset"]), one.arrived_ns)
+
+
+def _acknowledged(requests: Sequence[Event], log: Sequence[Event], clock: _Clock) -> Iterator[Instant]:
+    """Yields the commits that were acknowledged, and whose positions are not in the offsets log."""
+    stored = {event.committed_offset for event in log if event.kind == "committed"}
+    for one in _requests_for(requests, clock, "OFFSET_COMMIT"):
+        position = _positions_of(one.event)
+        if not one.event.details["error"] and position not in stored:
+            yield one.instant("acked", position, one.sent_ns)
 
 
 def _refusals(
