@@ -262,6 +262,39 @@ def test_effects_of_what_a_member_had_fetched_by_right_are_none(lines: History) 
     assert judged("split-ownership", lines, settings=SILENT) == []
 
 
+CALLBACKS: History = [*GIVEN, assigned("m0"), answered("m0", 0), fetched("m0", 0, size_bytes=9), by("m0", 0)]
+GIVES_BACK: History = [revoked("m0"), *MOVED, after(2)]
+
+
+def test_effects_beside_callbacks_are_work_though_no_line_tells_of_a_record() -> None:
+    """The file holds callbacks only, and the sink names the member: it worked after its own `revoked`, or did not."""
+    told = with_settings(sink="http")
+    late = judged("work-after-revoke", [*CALLBACKS, *GIVES_BACK, by("m0", 1)], settings=told)
+    assert [(one["offset"], one["what"]) for one in late] == [(1, "effected")]
+    assert judged("work-after-revoke", [*CALLBACKS, *GIVES_BACK, by("m1", 1)], settings=told) == []
+    back = [owner("m0", epoch=3), synced("m0", 0, generation=3), assigned("m0"), by("m0", 1)]
+    assert judged("work-after-revoke", [*CALLBACKS, *GIVES_BACK, *back], settings=told) == []
+
+
+def test_effects_beside_callbacks_acquit_only_where_revocations_are_told() -> None:
+    """Its `revoked` named partition 0; when brokers took partition 1 away, no line said so."""
+    told = with_settings(sink="http")
+    taken = [synced("m0"), after(30), by("m1", 1)]
+    again = [synced("m0", 0, 1), assigned("m0", 1), synced("m0", 0)]
+    missing = finding("work-after-revoke", [*CALLBACKS, *GIVES_BACK, *again, *taken], settings=told).not_judged
+    assert missing is not None
+    assert missing.applies
+    assert "told what was assigned and not all that was revoked" in missing.because
+
+
+def test_effects_that_name_no_member_are_no_work_beside_callbacks() -> None:
+    """Of an output nobody knows who made it; and where no callback is told, nothing says when a member gave it back."""
+    for lines, sink in (([*CALLBACKS, *GIVES_BACK], "topic"), ([*GIVEN, assigned("m0"), by("m0", 0)], "http")):
+        missing = finding("work-after-revoke", lines, settings=with_settings(sink=sink)).not_judged
+        assert missing is not None
+        assert not missing.applies
+
+
 def test_a_first_effect_after_its_own_revoked_is_work_after_it() -> None:
     """Its lines say nothing of it, or that it was done before."""
     told = with_settings(sink="http")

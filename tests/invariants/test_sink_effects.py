@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from histories import assigned, delivered, effect, finding, handled, judged, judgement, not_judged, sent, undecided
+from histories import (
+    assigned,
+    delivered,
+    effect,
+    finding,
+    handled,
+    history,
+    judged,
+    judgement,
+    not_judged,
+    sent,
+    undecided,
+)
 from histories import with_settings as settings_with
+from lab.naive.checker import judge as naive_judge
 
 
 def test_phantom_holds() -> None:
@@ -82,6 +97,17 @@ def test_duplicate_effect_is_judged_by_id() -> None:
     """The record is not in the log any more, or never was known to be: the id is the same."""
     assert judged("duplicate-effect", [effect(7), effect(7)]) == [{"number": 2}]
     assert judged("duplicate-effect", [sent(7), effect(7), effect(7)]) == [{"offset": 7, "number": 2}]
+
+
+@pytest.mark.parametrize(("effects", "numbers"), [(1, []), (2, []), (3, [3]), (4, [3, 4])])
+def test_duplicate_effect_only_looks_broken_where_its_producer_sent_it_again(effects: int, numbers: list[int]) -> None:
+    """The log holds r0 at 0 and at 2, and each of these records may have its effect; r1 lies there once."""
+    twice: dict[str, Any] = {"records": 3, "control": {2: {"id": "r0"}}}
+    found = judged("duplicate-effect", [*[effect(0)] * effects, effect(1)], **twice)
+    assert [one["number"] for one in found] == numbers
+    assert len(judged("duplicate-effect", [effect(0), effect(1), effect(1)], **twice)) == 1
+    naive = naive_judge(history([*[effect(0)] * effects, effect(1)], **twice), {"sink": "http"})
+    assert len(naive.anomalies["duplicate-effect"]) == len(numbers)
 
 
 @pytest.mark.parametrize("outcome", ["fail", "info"])

@@ -276,6 +276,25 @@ def test_the_ratio_of_redelivered_records_is_a_limit() -> None:
     assert verdicts[1].violations[0].sentence == "3 of 200 records were delivered again; the claim allows 0.01 of them"
 
 
+@pytest.mark.parametrize("claim", [AT_LEAST_ONCE, UNCLAIMED, Claim("exactly-once")])
+def test_a_ratio_of_redelivered_records_is_not_kept_where_nobody_could_look(claim: Claim) -> None:
+    """Nothing tells what was done again: no other claim misses it."""
+    unseen = AnomalyResult("redelivered", not_judged="nothing tells")
+    limited = verdict_of(replace(claim, redelivered_max_ratio=0.5), unseen)
+    assert (limited.verdict, limited.reasons) == ("unknown", ("claimed but not judged: redelivered: nothing tells",))
+    assert verdict_of(claim, unseen).verdict == "pass"
+
+
+@pytest.mark.parametrize(("undecided", "verdict"), [(1, "pass"), (2, "unknown")])
+def test_undecided_redeliveries_count_where_they_may_exceed_the_ratio(undecided: int, verdict: str) -> None:
+    """One was redelivered for certain; the claim allows 2 of 200."""
+    again = replace(found("redelivered", offset=1), undecided={"a doubt": undecided})
+    limited = verdict_of(replace(AT_LEAST_ONCE, redelivered_max_ratio=0.01), again)
+    assert limited.verdict == verdict
+    assert limited.reasons == ((f"redelivered: {undecided} undecided: a doubt",) if verdict == "unknown" else ())
+    assert verdict_of(AT_LEAST_ONCE, again).verdict == "pass"
+
+
 def test_a_consumer_that_never_joins_is_a_fail() -> None:
     """A plain failure on a sound cluster convicts, although nothing could be judged."""
     never = Violation("never-assigned", 1, "no member was assigned, a control member was", ("run#3",))

@@ -251,7 +251,8 @@ def duplicate_effect(partitions: Partitions) -> Findings:
     """One record had two effects, or more: one finding for each beyond the first. Judged by record id.
 
     "Exactly once: each message is delivered once and only once" (Kafka, Message Delivery Semantics). Legal under
-    at-least-once, where redelivered records have their effect again. Only effects that the sink acknowledged count.
+    at-least-once, where redelivered records have their effect again. Only effects that the sink acknowledged count. If
+    a partition holds several records of one id, because their producer sent it again, each may have its effect.
 
     Smallest history: effect `ok` r0, effect `ok` r0.
 

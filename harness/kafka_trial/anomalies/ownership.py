@@ -47,7 +47,7 @@ def split_ownership(partitions: Partitions) -> Findings:
 @invariant(
     "work-after-revoke",
     family="ownership",
-    needs=("callbacks", "own word"),
+    needs=("callbacks", "work of members"),
     level="events",
     severity=240,
     rule=Rule(always),

@@ -86,6 +86,8 @@ def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> Not
     """Returns why an anomaly cannot be seen of this consumer, and need not be: another one decides what is claimed."""
     if name not in ELSEWHERE or seen.delivered or seen.processed or not trial_context.incarnations:
         return None  # where no member was started here (an audit), nothing of theirs was heard
+    if name == "work-after-revoke" and _effects_beside_callbacks(trial_context, seen):
+        return None
     by_commits = trial_context.settings.silent and trial_context.settings.in_offsets_log
     decided = by_commits and name in BY_COMMITS
     decided |= name != "false-lag" and _by_effects(trial_context, seen) is None
@@ -172,6 +174,18 @@ def _work(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return _by_effects(trial_context, seen)
 
 
+def _effects_beside_callbacks(trial_context: TrialContext, seen: Seen) -> bool:
+    """Whether members that print no work say when they gave partitions back, and effects that name their member show
+    when they worked."""
+    tells = any(one.given_back for one in trial_context.incarnations)
+    return tells and trial_context.settings.sink == "http" and _by_effects(trial_context, seen) is None
+
+
+def _work_of_members(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """The members' lines; or their effects, beside their callbacks."""
+    return None if _effects_beside_callbacks(trial_context, seen) else _member_lines(trial_context, seen)
+
+
 def _moves(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """What was handled; of a consumer that shows nothing of it, its commits, which the offsets log tells."""
     if trial_context.incarnations and trial_context.settings.silent and trial_context.settings.in_offsets_log:
@@ -246,7 +260,8 @@ def _moved_keys(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
 
 
 def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
-    workers = [incarnation for incarnation in trial_context.incarnations if incarnation.works]
+    by_effects = _effects_beside_callbacks(trial_context, seen)
+    workers = [one for one in trial_context.incarnations if one.works or (by_effects and one.assigns)]
     if workers and not any(incarnation.assigns for incarnation in workers):
         return NotJudged(NotJudgedReason.NO_CALLBACKS)
     untold = sorted({trial_context.members[one.member] for one in workers if _gives_back_untold(trial_context, one)})
@@ -352,6 +367,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "handled": _handled,
     "own word": _member_lines,
     "work": _work,
+    "work of members": _work_of_members,
     "moves": _moves,
     "ownership epochs": _ownership_epochs,
     "handler starts": _handler_starts,

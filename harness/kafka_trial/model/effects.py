@@ -14,7 +14,7 @@ from kafka_trial.model.commits_log import final_committed_offsets
 from kafka_trial.model.kernels import first_of, joined, number_in
 from kafka_trial.model.partition import DuplicateEffects, Phantoms, StaleStates
 from kafka_trial.model.rows import Kind, Known, LastState
-from kafka_trial.model.table import is_among
+from kafka_trial.model.table import is_among, number_among
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ def phantoms(batch: Batch) -> Phantoms:
 
 @index
 def duplicate_effects(batch: Batch) -> DuplicateEffects:
-    """Returns every effect of a record after its first one."""
+    """Returns every effect of a record after its first one: beyond as many as its partition holds records of that id,
+    whose producer may have sent it again."""
     effects = batch.arrived
     number = number_in(joined(effects["slice"], effects["id_hash"]))
-    again = number > 0
+    places = number_among(effects, batch.of(Kind.EFFECT), "slice", "source", "seq")  # an effect has a row for each
+    again = number >= np.maximum(places, 1)
     first = effects.take(first_of(joined(effects["slice"], effects["id_hash"]))).take(np.cumsum(number == 0)[again] - 1)
     return DuplicateEffects(effects.take(again).columns).having(
         number=number[again] + 1, first_source=first["source"], first_seq=first["seq"]

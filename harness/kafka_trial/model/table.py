@@ -181,6 +181,13 @@ def is_among(rows: Table, others: Table, *names: str) -> Bools:
     return np.isin(*_numbered(rows, others, names))
 
 
+def number_among(rows: Table, others: Table, *names: str) -> Ints:
+    """Returns for each row how many of the others are equal to it in the named columns."""
+    mine, theirs = _numbered(rows, others, names)
+    theirs = np.sort(theirs)
+    return np.searchsorted(theirs, mine, side="right") - np.searchsorted(theirs, mine, side="left")
+
+
 def last_until(rows: Table, wanted: Table, *names: str, by: str, until: Array) -> Ints:
     """Returns for each wanted row the last one of `rows` that is equal in the named columns and whose column `by` is no
     greater than `until`; -1 where there is none."""

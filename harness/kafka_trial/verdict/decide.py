@@ -97,6 +97,7 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         *of_faults,
         *collected.gaps,
         *chain.from_iterable(one.gaps for one in weighed),
+        *_ratio_gaps(collected, claim),
         *not_judged,
     ]
     ground = (*collected.ground, *chain.from_iterable(one.ground for one in weighed))
@@ -230,19 +231,32 @@ def _mildness(instance: Anomaly) -> tuple[bool, bool]:
 
 def _ratio(collected: VerdictInput, claim: Claim) -> tuple[Violation, ...]:
     """Returns the violation of the claimed ratio of redelivered records, if there is one."""
-    records = collected.counts.get("records", 0)
-    redelivered = next(
-        (found for found in collected.found if found.anomaly == "redelivered"), AnomalyResult("redelivered")
-    )
+    records, allowed = collected.counts.get("records", 0), _allowed_ratio(claim)
+    redelivered = _redelivered(collected)
     count = redelivered.count
-    if claim.redelivered_max_ratio is None or claim.delivery == "at-most-once" or not count or not records:
+    if allowed is None or not records or count / records <= allowed:
         return ()
-    if count / records <= claim.redelivered_max_ratio:
-        return ()
-    told = (
-        f"{count} of {records} records were delivered again; the claim allows {claim.redelivered_max_ratio:g} of them"
-    )
+    told = f"{count} of {records} records were delivered again; the claim allows {allowed:g} of them"
     return (Violation("redelivered", count, told, redelivered.instances[0].events[:EVENTS_MAX]),)
+
+
+def _ratio_gaps(collected: VerdictInput, claim: Claim) -> tuple[str, ...]:
+    """Returns the undecided redeliveries, as sentences, if with them there are more than the claimed ratio allows."""
+    records, allowed, redelivered = collected.counts.get("records", 0), _allowed_ratio(claim), _redelivered(collected)
+    most = redelivered.count + sum(redelivered.undecided.values())
+    if allowed is None or not records or most / records <= allowed:
+        return ()
+    return _undecided("redelivered", redelivered.undecided)
+
+
+def _allowed_ratio(claim: Claim) -> float | None:
+    """Returns the claimed ratio of redelivered records; None: none is claimed, or that nothing is redelivered."""
+    return None if claim.delivery == "at-most-once" else claim.redelivered_max_ratio
+
+
+def _redelivered(collected: VerdictInput) -> AnomalyResult:
+    found = (one for one in collected.found if one.anomaly == "redelivered")
+    return next(found, AnomalyResult("redelivered"))
 
 
 def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
@@ -250,7 +264,8 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for found in collected.found:
         rule = rule_of(found.anomaly)
-        if found.not_judged is not None and found.applies and rule is not None and rule.claimed(claim):
+        claimed = rule is not None and (rule.claimed(claim) or found.anomaly in _limited(claim))
+        if found.not_judged is not None and found.applies and claimed:
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
     if collected.keyless and claim.order in ("key", ACROSS_PARTITIONS):
         by_reason.setdefault("no record has a key", []).append("reordered-key")
@@ -354,8 +369,17 @@ def needed(claim: Claim) -> list[str]:
     """Returns the anomalies that must be looked for before the claim can be acquitted."""
     by_severity = sorted(list_invariants(), key=lambda one: one.severity)
     core = [one.name for one in by_severity if claim.delivery in one.rule.core]
-    limits = {"memory-over-limit": claim.memory_max_bytes is not None, "rogue-reader": claim.no_rogue_reader}
-    return [*core, *(name for name, claimed in limits.items() if claimed)]
+    return [*core, *_limited(claim)]
+
+
+def _limited(claim: Claim) -> list[str]:
+    """Returns the anomalies that a limit of the claim is about."""
+    limits = {
+        "memory-over-limit": claim.memory_max_bytes is not None,
+        "rogue-reader": claim.no_rogue_reader,
+        "redelivered": _allowed_ratio(claim) is not None,
+    }
+    return [name for name, claimed in limits.items() if claimed]
 
 
 def severity(anomaly: str) -> int:

@@ -2187,9 +2187,10 @@ def _phantom(trial: Trial, event: Event, place: tuple[str, int | None, int]) -> 
 
 
 def duplicate_effect(p: Partition) -> Iterator[Found]:
-    """A second effect, a third …, of one record."""
+    """A second effect, a third …, of one record; where the log holds its id several times, each may have one."""
     for record_id, effects in p.effects.items():
-        for _ in effects[1:]:
+        places = sum((read.topic, read.partition) == p.tp for read in p.trial.reads_of(record_id))
+        for _ in effects[max(places, 1) :]:
             yield (*p.tp, p.trial.home(record_id)[1], ())
 
 
