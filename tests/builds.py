@@ -26,7 +26,7 @@ def build(lines: Sequence[str], folder: Path) -> None:
 
 def must_survive_kills(folder: Path, session: Session) -> None:
     """Tries what was built in a folder on member-killed; the run folder stands beside it."""
-    trialed = session.try_one(
+    trial_outcome = session.try_one(
         registry.scenarios()["member-killed"], folder / "consumer.toml", out=folder.parent / "run", retry_unknown=1
     )
-    assert trialed.verdict.verdict == "pass", trialed.text
+    assert trial_outcome.verdict.verdict == "pass", trial_outcome.text

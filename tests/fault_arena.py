@@ -18,7 +18,7 @@ from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.process import LaunchContext, process_group
 from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import Follower, RunFolder, create_run_folder
+from kafka_trial.history.store import HistoryTail, RunFolder, create_run_folder
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import group_state
 from kafka_trial.nemesis import sampling
@@ -98,7 +98,7 @@ def settle(context: FaultContext) -> None:
     then the coordinator must call the group stable.
     """
     names = [member.name for member in context.members()]
-    told, heard = Follower(context.history, "consumer-*.jsonl"), set[str | None]()
+    told, heard = HistoryTail(context.history, "consumer-*.jsonl"), set[str | None]()
     list(told.new_events())  # what was before is nothing to us
     routes = sampling.routes_of(context, [(name, broker) for name in names for broker in context.cluster.brokers])
     looks: list[LinkSnapshot] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.waiting import wait_until
 
 HELD = Path(__file__).parent / "held_harness.py"
@@ -48,7 +48,7 @@ def harness_running(
 
 
 def wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[bytes]) -> None:
-    follower = Follower(run / "history", "run.jsonl")
+    follower = HistoryTail(run / "history", "run.jsonl")
     wait_until(
         lambda: any(event.details.get("phase") == phase for event in follower.new_events()),
         within_s=BEGINS_WITHIN_S,

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 
 def try_on(
     suite: str, files: Mapping[str, Path], place: Path, *, session: Session, engine_host: str
-) -> dict[str, Trialed]:
+) -> dict[str, TrialOutcome]:
     """Tries consumers on a suite, each by its name and file, with their runs in `place`; lets the cluster end."""
     scenario = registry.find_scenario(suite)
     asked = {TrialRequest(make_trial_spec(scenario, file, seed=1), place / name): name for name, file in files.items()}
@@ -22,5 +22,5 @@ def try_on(
         patch.setenv("DOCKER_HOST", engine_host)
         outcomes = {asked[one]: outcome for one, outcome in session.try_many(list(asked), retry_unknown=1)}
         session.clusters.end_unused(alone=False)
-    assert all(isinstance(outcome, Trialed) for outcome in outcomes.values()), outcomes
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    assert all(isinstance(outcome, TrialOutcome) for outcome in outcomes.values()), outcomes
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TrialOutcome)}

@@ -11,7 +11,7 @@ import psutil
 
 from kafka_trial.cluster.postgres import PostgresServer, TableRead, find_postgres, postgres_server, require_driver
 from kafka_trial.errors import StartError
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 from requirements import missing
@@ -59,7 +59,7 @@ def killed_in_steady(run: Path) -> Iterator[Callable[[], list[str]]]:
 
 
 def _kill_in_steady(run: Path, folders: list[Path]) -> None:
-    follower = Follower(run / "history", "sink.jsonl")
+    follower = HistoryTail(run / "history", "sink.jsonl")
     wait_until(
         lambda: sum(event.kind == "effect" for event in follower.new_events()),
         within_s=180,

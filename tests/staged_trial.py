@@ -15,7 +15,7 @@ from kafka_trial.pytest_plugin import Judged, Trial
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.text import text_report
 from kafka_trial.scenario import Scenario
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from literal_run import NASTY, SECOND, make_folder, verdict
 
 PHASES = ("prepare", "steady", "faults", "heal", "drain", "snapshot", "stop")
@@ -54,11 +54,11 @@ class StagedSession(Session):
 
     def __init__(self) -> None: ...
 
-    def try_one(self, scenario: Scenario, consumer: Path, **words: Any) -> Trialed:
+    def try_one(self, scenario: Scenario, consumer: Path, **words: Any) -> TrialOutcome:
         folder = words["out"]
         folder.mkdir()
         made = staged_folder(folder, scenario.name)
-        return Trialed(made, SimpleNamespace(verdict=scenario.name), text_report(made))  # type: ignore[arg-type]
+        return TrialOutcome(made, SimpleNamespace(verdict=scenario.name), text_report(made))  # type: ignore[arg-type]
 
 
 def staged(request: pytest.FixtureRequest, out: Path) -> Callable[[str], Judged]:

@@ -154,7 +154,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cli": {
         *("__version__", "errors", "option_checks", "plugins", "verbs", "starters"),
-        *("preflight.knobs", "preflight.plan", "process.signals"),
+        *("preflight.size_settings", "preflight.plan", "process.signals"),
     },
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it

@@ -139,7 +139,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.pytest_plugin import Judged
 from kafka_trial.report.text import text_report
 from kafka_trial.trial.judge_process import JudgeProcess
-from kafka_trial.trial.session import Trialed
+from kafka_trial.trial.session import TrialOutcome
 
 
 def test_stored(tmp_path):
@@ -148,7 +148,7 @@ def test_stored(tmp_path):
         judge = JudgeProcess(child_processes, tmp_path)
         verdict = judge.check(run)
         judge.close()
-    Judged(Trialed(run, verdict, text_report(run))).must_pass()
+    Judged(TrialOutcome(run, verdict, text_report(run))).must_pass()
 """
 
 

@@ -19,7 +19,7 @@ import pytest
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.pytest_plugin import Judged
-from kafka_trial.trial.session import Trialed
+from kafka_trial.trial.session import TrialOutcome
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from kafka_trial.verdict.decide import decide
 from kafka_trial.anomalies.claim_rule import Anomaly
@@ -33,7 +33,7 @@ def test_it(word, tmp_path):
     ground = ("the harness was killed",) if word == "unknown" else ()
     verdict = decide(VerdictInput(found, ground=ground), Claim("at-least-once"))
     assert verdict.verdict == word
-    Judged(Trialed(RunFolder(tmp_path), verdict, f"{word.upper()}: told")).must_pass()
+    Judged(TrialOutcome(RunFolder(tmp_path), verdict, f"{word.upper()}: told")).must_pass()
 """
 
 
@@ -320,7 +320,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.errors import Interrupted
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from kafka_trial.verdict.verdict_input import Fault, VerdictInput
 from kafka_trial.verdict.decide import decide
 from literal_run import make_folder
@@ -370,9 +370,9 @@ def test_ctrl_c_ends_the_session(pytester: pytest.Pytester, monkeypatch: pytest.
 
 TRIED_TWICE = """
         unsound = decide(VerdictInput((), ground=("stood still",)), Claim("unclaimed"))
-        first = Trialed(self.folder, unsound, "UNKNOWN: ground")
+        first = TrialOutcome(self.folder, unsound, "UNKNOWN: ground")
         verdict = decide(VerdictInput(()), Claim("unclaimed"))
-        return Trialed(self.folder, verdict, "told", earlier=(first,) * words["retry_unknown"])
+        return TrialOutcome(self.folder, verdict, "told", earlier=(first,) * words["retry_unknown"])
 """
 
 

@@ -22,7 +22,7 @@ from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.containers.container import Container
 from kafka_trial.scenario import Scenario, Step
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from kafka_trial.trial.spec import make_trial_spec
 
 SUITES = tuple(registry.find_scenario(name) for name in ("member-paused", "member-killed", "stalled-network"))
@@ -61,14 +61,14 @@ def tried(session: Session, scenarios: Sequence[Scenario], out: Path, *, retry_u
     }
 
 
-def _table(trialed: Trialed) -> dict[str, Any]:
-    verdict = trialed.verdict
+def _table(trial_outcome: TrialOutcome) -> dict[str, Any]:
+    verdict = trial_outcome.verdict
     faults = [[fault.kind, fault.bit, fault.evidence] for fault in verdict.faults]
     return {
         "verdict": verdict.verdict,
         "reasons": verdict.reasons,
         "faults": faults,
-        "folder": str(trialed.folder.path),
+        "folder": str(trial_outcome.folder.path),
     }
 
 

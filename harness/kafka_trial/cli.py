@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from kafka_trial import __version__, plugins, verbs
 from kafka_trial.errors import INTERRUPTED, did_you_mean, end_in_status, unknown_name
 from kafka_trial.option_checks import check_options, given_words
-from kafka_trial.preflight.knobs import CODECS, LIBRARIES
 from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
+from kafka_trial.preflight.size_settings import CODECS, LIBRARIES
 from kafka_trial.process.signals import sigterm_as_ctrl_c
 from kafka_trial.starters.starter import LANGUAGES, SINKS
 

@@ -36,7 +36,7 @@ from kafka_trial.scenario import Scenario, factor_problem
 
 if TYPE_CHECKING:
     from kafka_trial.report.trial_result import TrialResult
-    from kafka_trial.trial.session import Session, Trialed
+    from kafka_trial.trial.session import Session, TrialOutcome
 
 # What our clients' libraries warn of in threads of the harness is no news about the tests of a project.
 LIBRARIES = ("kafka", "psutil", "pyarrow", "pyspark", "py4j")
@@ -170,7 +170,7 @@ class Trial:
             pytest.skip(f"{scenario.name} cannot be played: {because}")
         try:
             with sigterm_as_ctrl_c():
-                trialed = self.session.try_one(
+                trial_outcome = self.session.try_one(
                     scenario,
                     self.consumer,
                     kafka_version=self.kafka_version,
@@ -188,13 +188,13 @@ class Trial:
             raise
         from kafka_trial.report.trial_result import trial_result
 
-        result = trial_result(trialed.folder)
-        earlier = [f"{one.folder.path}: {'; '.join(one.verdict.reasons)}" for one in trialed.earlier]
+        result = trial_result(trial_outcome.folder)
+        earlier = [f"{one.folder.path}: {'; '.join(one.verdict.reasons)}" for one in trial_outcome.earlier]
         self.item.stash.setdefault(RESULTS, []).append(replace(result, earlier=earlier))
         self.item.user_properties.extend(result.properties)
-        if trialed.tries:
-            self.item.user_properties.append((TRIED_AGAIN, trialed.tries))
-        return Judged(trialed)
+        if trial_outcome.tries:
+            self.item.user_properties.append((TRIED_AGAIN, trial_outcome.tries))
+        return Judged(trial_outcome)
 
     def _unserved(self, scenario: Scenario) -> str | None:
         """Returns why a suite of ours cannot be played with the consumer, or cannot be judged at so small a load; of a
@@ -212,7 +212,7 @@ class Trial:
 class Judged:
     """A trial with its verdict."""
 
-    trialed: Trialed
+    trial_outcome: TrialOutcome
 
     def must_pass(self) -> None:
         """Returns on *pass*.
@@ -221,11 +221,11 @@ class Judged:
             pytest.fail.Exception: the verdict is *fail*.
             UnknownVerdictError: it is *unknown*: an error of the test, neither failed nor skipped.
         """
-        place = f"report: {self.trialed.folder.path / 'report.html'}"
-        told = "\n".join(filter(None, [self.trialed.text, self.trialed.tries, place]))
-        if self.trialed.verdict.verdict == "fail":
+        place = f"report: {self.trial_outcome.folder.path / 'report.html'}"
+        told = "\n".join(filter(None, [self.trial_outcome.text, self.trial_outcome.tries, place]))
+        if self.trial_outcome.verdict.verdict == "fail":
             pytest.fail(told, pytrace=False)
-        if self.trialed.verdict.verdict != "pass":
+        if self.trial_outcome.verdict.verdict != "pass":
             raise UnknownVerdictError(told)
 
 

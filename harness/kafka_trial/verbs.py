@@ -171,11 +171,11 @@ def cuts(options: Namespace) -> int:
     from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
     from kafka_trial.nemesis.cut_scenarios import CUT_ACTIONS, MATRIX_ACTIONS
     from kafka_trial.report.cut_page import PAGE, matrix_text
-    from kafka_trial.trial.cut_matrix import Walk, lanes_for, named, walk
+    from kafka_trial.trial.cut_matrix import MatrixRun, lanes_for, named, walk
     from kafka_trial.trial.session import Session
 
     check_out(Path(options.out))
-    asked = Walk(
+    asked = MatrixRun(
         registry.find_consumer(options.consumer),
         Path(options.out),
         kafka_version=options.kafka,

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.audit.readers import ReadRecord
 from kafka_trial.audit.request import Identity
-from kafka_trial.audit.sink import CLEANUP, Ids, Places, Span, compacted
+from kafka_trial.audit.sink import CLEANUP, IdColumns, Ids, Span, compacted
 
 SPAN = Span(100, 200)
 
@@ -25,8 +25,8 @@ class Kept:
         return len(self.events)
 
 
-def _places(*, start: int = 0, stable: int = 50, end: int = 50, first: int = 10, late: int = -1) -> Places:
-    return Places(*({0: offset} for offset in (start, stable, end, first, late)))
+def _places(*, start: int = 0, stable: int = 50, end: int = 50, first: int = 10, late: int = -1) -> IdColumns:
+    return IdColumns(*({0: offset} for offset in (start, stable, end, first, late)))
 
 
 def test_only_what_was_written_in_the_span_counts() -> None:
@@ -54,7 +54,7 @@ def test_only_what_was_written_in_the_span_counts() -> None:
     ],
     ids=["to the end", "to what is too late", "nothing", "from the start", "to an open transaction"],
 )
-def test_the_span_is_a_range_of_offsets(places: Places, span: tuple[int, int]) -> None:
+def test_the_span_is_a_range_of_offsets(places: IdColumns, span: tuple[int, int]) -> None:
     """From its first record to what a committed reader sees of it."""
     assert places.ranges() == {0: span}
 
@@ -71,7 +71,7 @@ def test_the_span_is_a_range_of_offsets(places: Places, span: tuple[int, int]) -
     ],
     ids=["whole", "older is there", "begins in the span", "all gone", "open", "open, too late"],
 )
-def test_what_is_not_there_is_told(places: Places, said: list[str]) -> None:
+def test_what_is_not_there_is_told(places: IdColumns, said: list[str]) -> None:
     """Whatever it held is not known: nobody may be blamed for its absence."""
     assert list(places.missing("done")) == said
 

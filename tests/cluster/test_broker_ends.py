@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.cluster.broker_ends import ended_by_themselves
+from kafka_trial.cluster.broker_exits import ended_by_themselves
 
 FULL = """[2026-11-26 04:23:06,926] ERROR Error while appending records to __cluster_metadata-0 (org.apache.Channel)
 java.io.IOException: No space left on device

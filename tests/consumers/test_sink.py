@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kafka_trial.consumers.effect_treatment import Manner, Treatment
+from kafka_trial.consumers.effect_treatment import SinkBehaviour, Treatment
 from kafka_trial.consumers.http_connection import BODY_BYTES_MAX
 from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.record_ids import checksums
@@ -92,7 +92,7 @@ def test_without_the_token_nothing_gets_in(world: World) -> None:
 
 def test_refusing_says_and_records_that_nothing_was_done(world: World) -> None:
     """503 while the nemesis asks for it, and as before afterwards."""
-    with world.sink.treated(Treatment(Manner.REFUSING)):
+    with world.sink.treated(Treatment(SinkBehaviour.REFUSING)):
         assert world.post("/effect", **{"KT-Id": "r1"}) == 503
     assert world.post("/effect", **{"KT-Id": "r1"}) == 204
     assert world.events() == [effect("r1", "fail"), effect("r1")]
@@ -100,16 +100,16 @@ def test_refusing_says_and_records_that_nothing_was_done(world: World) -> None:
 
 def test_closing_after_recording_leaves_the_client_in_doubt(world: World) -> None:
     """The effect is recorded with outcome info, and the connection ends without an answer."""
-    with world.sink.treated(Treatment(Manner.CLOSING)), pytest.raises(http.client.RemoteDisconnected):
+    with world.sink.treated(Treatment(SinkBehaviour.CLOSING)), pytest.raises(http.client.RemoteDisconnected):
         world.post("/effect", **{"KT-Id": "r1"})
     assert world.events() == [effect("r1", "info")]
 
 
-@pytest.mark.parametrize(("manner", "delay_s"), [(Manner.HELD, 0.0), (Manner.SLOW, 3600.0)])
-def test_what_the_sink_sits_on_is_done_when_it_lets_go(world: World, manner: Manner, delay_s: float) -> None:
-    """Held, or slow for longer than the manner lasts: nothing is recorded or answered before, everything after."""
+@pytest.mark.parametrize(("behaviour", "delay_s"), [(SinkBehaviour.HELD, 0.0), (SinkBehaviour.SLOW, 3600.0)])
+def test_what_the_sink_sits_on_is_done_when_it_lets_go(world: World, behaviour: SinkBehaviour, delay_s: float) -> None:
+    """Held, or slow for longer than the behaviour lasts: nothing is recorded or answered before, everything after."""
     with ask(world, "/effect") as link:
-        with world.sink.treated(Treatment(manner, delay_s=delay_s)):
+        with world.sink.treated(Treatment(behaviour, delay_s=delay_s)):
             link.sendall(b"KT-Id: r1\r\n\r\n")
             with pytest.raises(TimeoutError):
                 link.recv(1)

@@ -20,7 +20,7 @@ from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.errors import FAIL, UNKNOWN, StartError
 from kafka_trial.scenario import Limits
 from kafka_trial.trial import environment
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.images import FOLDER, image_of_team
 from postgres import killed_in_steady
@@ -77,7 +77,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Tried:
     """A trial, and what a database that was killed in it has left behind."""
 
-    trialed: Trialed
+    trial_outcome: TrialOutcome
     left: list[str]
 
 
@@ -101,13 +101,13 @@ def tried(mistake: str, engine: DockerClient, engine_host: str, tmp_path_factory
         patch.setattr(environment, "CALIBRATION_WITHIN_S", 12.0)
         with nullcontext(list) if one.env else killed_in_steady(place / "run") as left:
             ((_, outcome),) = session.try_many([asked])
-    assert isinstance(outcome, Trialed), outcome
+    assert isinstance(outcome, TrialOutcome), outcome
     return Tried(outcome, left())
 
 
 def test_the_first_reason_says_why(mistake: str, tried: Tried) -> None:
     """What came, where it was to go, and what the image's client says of it; or who died."""
-    verdict, text = tried.trialed.verdict, tried.trialed.text
+    verdict, text = tried.trial_outcome.verdict, tried.trial_outcome.text
     exits = {"fail": FAIL, "unknown": UNKNOWN}
     found = {violation.anomaly for violation in verdict.violations}
     assert (verdict.verdict, verdict.exit) == (MISTAKES[mistake].verdict, exits[MISTAKES[mistake].verdict]), text
@@ -117,5 +117,5 @@ def test_the_first_reason_says_why(mistake: str, tried: Tried) -> None:
 
 def test_it_is_kept_and_nothing_of_it_stays(mistake: str, tried: Tried, engine: DockerClient) -> None:
     """Logs are in the run folder; no container, no network, and no folder or process of the database has stayed."""
-    assert (tried.trialed.folder.path / MISTAKES[mistake].kept).stat().st_size > 0
+    assert (tried.trial_outcome.folder.path / MISTAKES[mistake].kept).stat().st_size > 0
     assert (left_of(engine, os.getpid()), tried.left) == ([], [])

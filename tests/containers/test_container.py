@@ -202,13 +202,13 @@ def test_a_frozen_one_is_seen_to_stand_still_and_a_thawed_one_to_go_on(container
     container.signal(SIGSTOP)  # twice is once
     inside = [_look(container), _look(container)]
     seen = evidence.paused(before, inside)
-    assert (_is_frozen(container), seen.bit) == (True, True)
+    assert (_is_frozen(container), seen.took_effect) == (True, True)
     assert seen.message == f"process {container.pid} was frozen with its container, used no CPU"
     container.signal(SIGCONT)
     container.signal(SIGCONT)
     assert not _is_frozen(container)
     wait_until(lambda: _look(container).cpu_s > inside[-1].cpu_s, within_s=10, what="it to compute again")
-    assert not evidence.paused(before, [_look(container), _look(container)]).bit
+    assert not evidence.paused(before, [_look(container), _look(container)]).took_effect
 
 
 def test_one_that_the_kernel_does_not_freeze_at_once_is_frozen_later(
@@ -252,7 +252,7 @@ def test_a_frozen_one_can_be_killed_each_time(containers: Containers) -> None:
         container.signal(SIGSTOP)
         container.kill()
         code = container.wait(within_s=ENDS_WITHIN_S)
-        assert evidence.killed(before, _look(container, code)).bit
+        assert evidence.killed(before, _look(container, code)).took_effect
     container.kill()  # once more is no error
 
 
@@ -286,7 +286,7 @@ def test_the_processes_of_one_that_has_ended_are_not_taken_from_the_next(contain
     others = [containers.start(SLEEPS) for _ in range(3)]
     assert first.container_view is not None
     assert first.container_view.processes() == []
-    assert evidence.killed(before, _look(first, code)).bit
+    assert evidence.killed(before, _look(first, code)).took_effect
     assert [len(_look(other).states) for other in others] == [1, 1, 1]
 
 
@@ -298,7 +298,7 @@ def test_one_that_had_ended_before_anybody_looked_has_no_processes(containers: C
         looks.append(_look(container, container.wait(within_s=ENDS_WITHIN_S)))
         assert len(looks) < 50
     before = ProcessSnapshot(0, 4711, ("S",))
-    assert [evidence.replaced(before, look).bit for look in looks] == [False] * len(looks)
+    assert [evidence.replaced(before, look).took_effect for look in looks] == [False] * len(looks)
 
 
 @pytest.mark.parametrize("told", [True, False])

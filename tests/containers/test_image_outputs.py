@@ -15,7 +15,7 @@ from engines import left_of
 from image_twins import try_on
 from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.errors import StartError
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from lab.images import FOLDER, image_of_team
 from requirements import missing
 from tiers import ALL, in_turn
@@ -58,7 +58,7 @@ def tried(
     engine_host: str,
     kafka_trial_session: Session,
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Trialed]:
+) -> dict[str, TrialOutcome]:
     """Tries the image and its twin on member-killed, by the names `sound` and `faulty`."""
     if output == "table":
         try:
@@ -71,7 +71,7 @@ def tried(
     return try_on("member-killed", files, place, session=kafka_trial_session, engine_host=engine_host)
 
 
-def test_a_sound_image_passes(tried: dict[str, Trialed]) -> None:
+def test_a_sound_image_passes(tried: dict[str, TrialOutcome]) -> None:
     """By what it has committed to its output and the brokers' logs alone; both kills took effect."""
     verdict = tried["sound"].verdict
     assert (verdict.verdict, verdict.reasons) == ("pass", ()), tried["sound"].text
@@ -79,7 +79,7 @@ def test_a_sound_image_passes(tried: dict[str, Trialed]) -> None:
     assert [fault.bit for fault in verdict.faults] == [True, True]
 
 
-def test_its_faulty_twin_fails(output: str, tried: dict[str, Trialed]) -> None:
+def test_its_faulty_twin_fails(output: str, tried: dict[str, TrialOutcome]) -> None:
     """By one word in its environment it commits before it writes."""
     verdict, one = tried["faulty"].verdict, OUTPUTS[output]
     found = {violation.anomaly for violation in verdict.violations}
@@ -87,7 +87,7 @@ def test_its_faulty_twin_fails(output: str, tried: dict[str, Trialed]) -> None:
     assert one.must <= found <= one.must | one.may, tried["faulty"].text
 
 
-def test_nothing_of_it_stays(tried: dict[str, Trialed], engine: DockerClient) -> None:
+def test_nothing_of_it_stays(tried: dict[str, TrialOutcome], engine: DockerClient) -> None:
     """No container and no network that carries a run's label, once its cluster has ended."""
     assert len(tried) == 2
     assert left_of(engine, os.getpid()) == []

@@ -13,7 +13,7 @@ from docker import DockerClient
 
 from engines import left_of
 from image_twins import try_on
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from lab.images import FOLDER, image_of_team
 from tiers import ALL, in_turn
 
@@ -36,7 +36,7 @@ def tried(
     engine_host: str,
     kafka_trial_session: Session,
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Trialed]:
+) -> dict[str, TrialOutcome]:
     """Tries the image and its twin on a suite, side by side on one cluster of containers, and lets that end."""
     image_of_team(engine, TEAM)
     files = {name: FOLDER / TEAM / f"{name}.toml" for name in ("consumer", "commits-before")}
@@ -44,11 +44,11 @@ def tried(
     return try_on(request.param, files, place, session=kafka_trial_session, engine_host=engine_host)
 
 
-def _suite(tried: dict[str, Trialed]) -> str:
+def _suite(tried: dict[str, TrialOutcome]) -> str:
     return str(tried["consumer"].folder.read_json("scenario.json")["name"])
 
 
-def test_a_sound_image_that_nobody_changed_passes(tried: dict[str, Trialed]) -> None:
+def test_a_sound_image_that_nobody_changed_passes(tried: dict[str, TrialOutcome]) -> None:
     """By its effects at the sink and the brokers' logs alone: that nothing is skipped or lost was judged."""
     verdict = tried["consumer"].verdict
     assert (verdict.verdict, verdict.reasons) == ("pass", ()), tried["consumer"].text
@@ -56,7 +56,7 @@ def test_a_sound_image_that_nobody_changed_passes(tried: dict[str, Trialed]) -> 
     assert [fault.bit for fault in verdict.faults] == [True] * SUITES[_suite(tried)]
 
 
-def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
+def test_its_faulty_twin_fails(tried: dict[str, TrialOutcome]) -> None:
     """By one word in its environment it commits before it sends; where a kill falls between, a record is lost too."""
     verdict = tried["commits-before"].verdict
     found = {violation.anomaly for violation in verdict.violations}
@@ -64,7 +64,7 @@ def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
     assert {"commit-ahead"} <= found <= {"commit-ahead", "skipped"}, tried["commits-before"].text
 
 
-def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> None:
+def test_a_run_says_which_images_it_was_made_of(tried: dict[str, TrialOutcome]) -> None:
     """Each by its digest, the brokers' too; and who was killed, and nobody else, ended by that."""
     folder = tried["consumer"].folder
     metadata = folder.read_json("run.json")
@@ -76,7 +76,7 @@ def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> No
     assert len(killed) == (2 if _suite(tried) == "member-killed" else 0)
 
 
-def test_nothing_of_it_stays(tried: dict[str, Trialed], engine: DockerClient) -> None:
+def test_nothing_of_it_stays(tried: dict[str, TrialOutcome], engine: DockerClient) -> None:
     """No container and no network that carries a run's label, once its cluster has ended."""
     assert len(tried) == 2
     assert left_of(engine, os.getpid()) == []

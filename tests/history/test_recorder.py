@@ -7,7 +7,7 @@ import pytest
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.event import Event, from_line, to_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import Follower, create_run_folder, open_run_folder
+from kafka_trial.history.store import HistoryTail, create_run_folder, open_run_folder
 
 
 def test_events_are_numbered_and_whole(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_follower_yields_each_whole_line_once(tmp_path: Path) -> None:
     """A line still being written waits for the next look."""
     path = tmp_path / "offsets.jsonl"
     first, second = (to_line(Event("offsets", number, number, "committed")) for number in (0, 1))
-    follower = Follower(tmp_path, "offsets.jsonl")
+    follower = HistoryTail(tmp_path, "offsets.jsonl")
     path.write_bytes(first + second[:10])
     seen = [event.seq for event in follower.new_events()]
     path.write_bytes(first + second)

@@ -38,8 +38,8 @@ from kafka_trial.model.commits_log import (
     STRANGER,
     UNKNOWN,
     commits_in_effect,
+    committed_at,
     first_covering,
-    standing,
 )
 from kafka_trial.verdict.decide import rule_of
 
@@ -331,14 +331,14 @@ def test_the_position_that_stood_at_a_time() -> None:
     batch = batch_of(lines, partitions=3)
     none = -(2**63)
     at = [102_080_000_000 + ms * 1_000_000 for ms in (9, 10, 20, 30, 40)]
-    assert [standing(batch, at_ns).tolist() for at_ns in at] == [
+    assert [committed_at(batch, at_ns).tolist() for at_ns in at] == [
         [none, none, none],
         [2, none, none],
         [2, 1, none],
         [2, 3, none],
         [none, 3, none],
     ]
-    assert standing(batch, None).tolist() == [none, 3, none]
+    assert committed_at(batch, None).tolist() == [none, 3, none]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from histories import Line, batch_of, gone, holds, on, owner, told
-from kafka_trial.model.ownership_log import bridged, logged_assignments
+from kafka_trial.model.ownership_log import filled, logged_assignments
 
 NEVER = "never"
 
@@ -54,7 +54,7 @@ def test_a_grant_lasts_until_the_next_record_says_otherwise(
         assignment_records is None
         or told(logged_assignments(batch), "member", "log_offset", "until_log_offset") == assignment_records
     )
-    assert told(bridged(batch), "until_log_offset") == [(until,) for until in whole]
+    assert told(filled(batch), "until_log_offset") == [(until,) for until in whole]
 
 
 def test_each_partition_has_its_own_grants() -> None:
@@ -69,9 +69,9 @@ def test_each_partition_has_its_own_grants() -> None:
         (1, 1, 4, NEVER, 40, 3),
         (2, 0, 5, NEVER, 50, 4),
     ]
-    assert told(bridged(batch), "until_log_offset") == [(3,), (4,), (NEVER,), (4,), (NEVER,), (NEVER,)]
+    assert told(filled(batch), "until_log_offset") == [(3,), (4,), (NEVER,), (4,), (NEVER,), (NEVER,)]
 
 
 def test_nobody_was_given_anything() -> None:
     """A history without group records."""
-    assert (len(logged_assignments(batch_of([]))), len(bridged(batch_of([])))) == (0, 0)
+    assert (len(logged_assignments(batch_of([]))), len(filled(batch_of([])))) == (0, 0)

@@ -391,7 +391,7 @@ def test_records_of_no_common_entity_are_not_compared(entities: tuple[str | None
 
 def test_an_order_that_only_an_entitys_claim_promises_is_moot_under_that_of_a_key() -> None:
     """Of an entity, or of two partitions."""
-    moot = find_invariant("stale-state").rule.moot
+    moot = find_invariant("stale-state").rule.never_for
     assert (Undecided.UNORDERED in moot["key"], moot.get("entity")) == (True, None)
     found = finding("stale-state", entity_story(reverse=True)[0], **entity_story(reverse=True)[1])
     assert dict(found.undecided) == {Undecided.UNORDERED: 1}

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.preflight.answer import name_of
-from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
+from kafka_trial.preflight.size_settings import JAVA, LIBRDKAFKA
 from lab.cases.large_records import (
     AGREES,
     NOT_MEASURED,

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.cluster.user_cache import run_tool
 from kafka_trial.errors import StartError
-from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
+from kafka_trial.preflight.size_settings import JAVA, LIBRDKAFKA
 from lab.cases.large_records import MemoryCell, predicted
 from lab.cases.memory_group import kills_told, memory_group
 from lab.cases.memory_limits import (

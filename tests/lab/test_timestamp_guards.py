@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.report.row_files import append_row
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.workload import Op
@@ -29,7 +29,7 @@ def handled(history: Path, *spans: tuple[str, int, int, int]) -> list[Event]:
         send = log.invoke(op, size_bytes=20, checksum=0)
         log.acknowledged(send, number, 0)
     log.write()
-    events = list(Follower(history, log.path.name).new_events())
+    events = list(HistoryTail(history, log.path.name).new_events())
     log.close()
     for member, partition, began_ns, ended_ns in spans:
         for kind, time_ns in (("delivered", began_ns), ("processed", ended_ns)):

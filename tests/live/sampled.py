@@ -14,7 +14,7 @@ from pathlib import Path
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from lab.calibration import attempts as calibration
 from lab.calibration.attempts import Attempt as Sampled
 from lab.calibration.attempts import header_of
@@ -174,14 +174,14 @@ class Sample:
         self._retry_unknown = retry_unknown
         self._session = session
         self._questions = questions
-        self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
+        self._done: dict[Sampled, TrialOutcome | KafkaTrialError] = {}
         thread_group.start("trials", self._run)
 
     def _run(self) -> None:
         for one, outcome in self._session.try_many(list(self._questions), retry_unknown=self._retry_unknown):
             self._done[self._questions[one]] = outcome
 
-    def of(self, sampled: Sampled) -> Trialed:
+    def of(self, sampled: Sampled) -> TrialOutcome:
         """Returns one trial, judged; raises what kept it from being begun."""
         wait_until(
             lambda: sampled in self._done,

@@ -10,7 +10,7 @@ import pytest
 from kafka_trial.errors import FAIL
 from kafka_trial.registry import find_scenario
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -59,7 +59,7 @@ PROGRAMS = {
 
 
 @pytest.fixture(scope="module")
-def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trialed]:
+def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """Tries every one of them, side by side; by name."""
     quick = find_scenario(str(Path(__file__).with_name("quick.toml")))
     scenario = replace(quick, schedule=(), limits=Limits(ready_s=12, drain_s=5))
@@ -70,22 +70,22 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         (folder / "main.py").write_text(program)
         asked[TrialRequest(make_trial_spec(scenario, folder / "consumer.toml", seed=1), folder / "run")] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked))}
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TrialOutcome)}
 
 
-def test_one_that_exits_at_once_fails_beside_a_control_member(tried: dict[str, Trialed]) -> None:
+def test_one_that_exits_at_once_fails_beside_a_control_member(tried: dict[str, TrialOutcome]) -> None:
     """Status 1 with its exit in the first lines, for a control member of ours could join."""
     one = tried["exits"]
     assert (one.verdict.exit, "exited" in one.text, "status 3" in one.text) == (FAIL, True, True)
 
 
-def test_one_that_never_joins_fails_beside_a_control_member(tried: dict[str, Trialed]) -> None:
+def test_one_that_never_joins_fails_beside_a_control_member(tried: dict[str, TrialOutcome]) -> None:
     """Status 1: it runs, but never got a partition, where a control member did."""
     one = tried["idles"]
     assert (one.verdict.exit, "never got a partition" in one.text) == (FAIL, True)
 
 
-def test_one_that_never_stops_is_killed_and_fails(tried: dict[str, Trialed]) -> None:
+def test_one_that_never_stops_is_killed_and_fails(tried: dict[str, TrialOutcome]) -> None:
     """Status 1: it ignores its stop signal, is killed after its bound, and that is its only violation."""
     one = tried["deaf"]
     assert (one.verdict.exit, [violation.anomaly for violation in one.verdict.violations]) == (
@@ -94,7 +94,7 @@ def test_one_that_never_stops_is_killed_and_fails(tried: dict[str, Trialed]) -> 
     )
 
 
-def test_garbage_and_a_line_of_100_mb_become_events(tried: dict[str, Trialed]) -> None:
+def test_garbage_and_a_line_of_100_mb_become_events(tried: dict[str, TrialOutcome]) -> None:
     """Each bad line is an event that quotes at most 4 KB of it, and the trial goes on to its end."""
     events = list(tried["noisy"].folder.events())
     bad = [event for event in events if event.kind == "bad_line"]

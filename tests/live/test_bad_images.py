@@ -14,7 +14,7 @@ from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, NOT_BEGUN, PASS
 from kafka_trial.registry import find_scenario
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.images import FOLDER, image_of_team
 
@@ -87,7 +87,7 @@ def consumer(folder: Path, name: str, image: str, *, program: str = WORKS, limit
 
 
 @pytest.fixture(scope="module")
-def tried(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trialed]:
+def tried(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """Tries every one of them on one cluster of containers, side by side; by name."""
     image = image_of_team(engine, "python-orders")
     scenario = replace(find_scenario(str(QUICK)), schedule=(), limits=Limits(ready_s=15, drain_s=5))
@@ -98,11 +98,11 @@ def tried(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> dic
         asked[TrialRequest(make_trial_spec(scenario, file, seed=1), top / name / "run")] = name
     with Session(judging=False) as session:
         outcomes = {asked[one]: outcome for one, outcome in session.try_many(list(asked))}
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TrialOutcome)}
 
 
 @ROTATES
-def test_one_that_exits_at_once_fails_with_its_last_words(tried: dict[str, Trialed]) -> None:
+def test_one_that_exits_at_once_fails_with_its_last_words(tried: dict[str, TrialOutcome]) -> None:
     """Status 1: a control member of ours could join where it had ended."""
     one = tried["exits"]
     assert (one.verdict.exit, "with status 1; its last words in logs/m0-0.stderr: no such order" in one.text) == (
@@ -112,14 +112,14 @@ def test_one_that_exits_at_once_fails_with_its_last_words(tried: dict[str, Trial
 
 
 @ROTATES
-def test_one_that_never_joins_fails_beside_a_control_member(tried: dict[str, Trialed]) -> None:
+def test_one_that_never_joins_fails_beside_a_control_member(tried: dict[str, TrialOutcome]) -> None:
     """Status 1: its container runs, and never got a partition."""
     one = tried["idles"]
     assert (one.verdict.exit, "never got a partition" in one.text) == (FAIL, True)
 
 
 @ROTATES
-def test_one_that_ignores_its_stop_signal_is_killed_and_fails(tried: dict[str, Trialed]) -> None:
+def test_one_that_ignores_its_stop_signal_is_killed_and_fails(tried: dict[str, TrialOutcome]) -> None:
     """The kernel spares the first process of a container what it does not handle: its only violation."""
     one = tried["deaf"]
     assert (one.verdict.exit, [violation.anomaly for violation in one.verdict.violations]) == (
@@ -130,7 +130,7 @@ def test_one_that_ignores_its_stop_signal_is_killed_and_fails(tried: dict[str, T
 
 
 @ROTATES
-def test_one_that_wants_more_memory_than_its_limit_fails_and_is_told_why(tried: dict[str, Trialed]) -> None:
+def test_one_that_wants_more_memory_than_its_limit_fails_and_is_told_why(tried: dict[str, TrialOutcome]) -> None:
     """Its container's limit, not the machine's memory, is in the sentence; the event says it too."""
     one = tried["greedy"]
     assert (one.verdict.exit, [violation.anomaly for violation in one.verdict.violations]) == (FAIL, ["exited"])
@@ -140,7 +140,7 @@ def test_one_that_wants_more_memory_than_its_limit_fails_and_is_told_why(tried: 
 
 
 @ROTATES
-def test_one_that_writes_without_end_is_judged_as_any_other(tried: dict[str, Trialed]) -> None:
+def test_one_that_writes_without_end_is_judged_as_any_other(tried: dict[str, TrialOutcome]) -> None:
     """What it writes is bounded in the run folder and in the engine; its effects are all there."""
     one = tried["talks"]
     log = one.folder.logs / "m0-0.stdout"
@@ -148,7 +148,7 @@ def test_one_that_writes_without_end_is_judged_as_any_other(tried: dict[str, Tri
 
 
 @ROTATES
-def test_nothing_of_them_is_left(tried: dict[str, Trialed], engine: DockerClient) -> None:
+def test_nothing_of_them_is_left(tried: dict[str, TrialOutcome], engine: DockerClient) -> None:
     """No container and no network that this process has made."""
     assert len(tried) == len(PROGRAMS)
     assert left_of(engine, os.getpid()) == []

@@ -13,7 +13,7 @@ import pytest
 
 from harness_process import HEARS_CTRL_C
 from kafka_trial.errors import INTERRUPTED
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
@@ -36,7 +36,7 @@ def test_ctrl_c_ends_the_session_healed_and_cleaned_up(tmp_path: Path, quick: Pa
     (tmp_path / "test_mine.py").write_text(MINE.format(quick=str(quick)))
     history = tmp_path / "runs" / RUN / "history"
     with _pytest(tmp_path) as session:
-        follower = Follower(history, "nemesis.jsonl")
+        follower = HistoryTail(history, "nemesis.jsonl")
         wait_until(
             lambda: any(event.kind == "injected" for event in follower.new_events()),
             within_s=240,
@@ -56,7 +56,7 @@ def test_ctrl_c_ends_the_session_healed_and_cleaned_up(tmp_path: Path, quick: Pa
         False,
     )
     assert [place.name for place in (tmp_path / "runs").iterdir()] == [RUN.parent.name]
-    kinds = [event.kind for event in Follower(history, "nemesis.jsonl").new_events()]
+    kinds = [event.kind for event in HistoryTail(history, "nemesis.jsonl").new_events()]
     assert kinds.count("healed") == kinds.count("injected") >= 1
     assert [name for name in held if "rdkafka" in name or "cimpl" in name] == []
 

@@ -29,9 +29,9 @@ def test_the_demo_is_as_it_must_be_and_swapped_it_is_not(
     shown = demonstrate(kafka_trial_session, asked)
     swapped = Demonstration(sound=shown.faulty, faulty=shown.sound)
     assert (shown.exit_status, swapped.exit_status) == (PASS, FAIL), demonstration_in_words(shown)
-    for trialed in (shown.sound, shown.faulty):
-        assert trialed.folder.path.is_relative_to(tmp_path)
-        assert [log.name for log in sorted(trialed.folder.logs.glob("b*-server.log")) if log.stat().st_size] == [
+    for trial_outcome in (shown.sound, shown.faulty):
+        assert trial_outcome.folder.path.is_relative_to(tmp_path)
+        assert [log.name for log in sorted(trial_outcome.folder.logs.glob("b*-server.log")) if log.stat().st_size] == [
             "b0-server.log",
             "b1-server.log",
             "b2-server.log",

@@ -27,7 +27,7 @@ from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.waiting import wait_until
 from literal_run import make_folder
 from machines import COMMAND, ENDS_WITHIN_S, Machine, disk_of, fill
@@ -193,7 +193,7 @@ def _trial(out: Path, consumer: str | Path = "python-at-least-once", *options: s
 
 
 def _wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[str]) -> None:
-    follower = Follower(run / "history", "run.jsonl")
+    follower = HistoryTail(run / "history", "run.jsonl")
     wait_until(
         lambda: any(event.details.get("phase") == phase for event in follower.new_events()),
         within_s=120,

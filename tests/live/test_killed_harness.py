@@ -13,7 +13,7 @@ from harness_process import harness_running, wait_for_phase, wait_until_stopped
 from kafka_trial.cli import main
 from kafka_trial.cluster.doctor import MARKER
 from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates]
@@ -45,7 +45,7 @@ def test_ctrl_c_heals_and_cleans_up(sent: str, tmp_path: Path) -> None:
     """SIGINT or SIGTERM in mid-fault ends in 130, said so, the fault healed in the journal and nothing left running."""
     with harness_running(tmp_path / "run") as harness:
         wait_for_phase(tmp_path / "run", "faults", harness)
-        follower = Follower(tmp_path / "run" / "history", "nemesis.jsonl")
+        follower = HistoryTail(tmp_path / "run" / "history", "nemesis.jsonl")
         wait_until(
             lambda: any(event.kind == "injected" for event in follower.new_events()),
             within_s=30,
@@ -57,7 +57,7 @@ def test_ctrl_c_heals_and_cleans_up(sent: str, tmp_path: Path) -> None:
     assert "healed and cleaned up" in (tmp_path / "said").read_text()
     _, alive = psutil.wait_procs(started, timeout=10)
     assert alive == []
-    kinds = [event.kind for event in Follower(tmp_path / "run" / "history", "nemesis.jsonl").new_events()]
+    kinds = [event.kind for event in HistoryTail(tmp_path / "run" / "history", "nemesis.jsonl").new_events()]
     assert kinds.count("healed") == kinds.count("injected") >= 1
 
 

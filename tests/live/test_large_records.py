@@ -8,7 +8,7 @@ from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.preflight.answer import answer
 from kafka_trial.preflight.plan import make_plans
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -21,7 +21,7 @@ PREFETCH: dict[str, dict[str, int]] = {"default-prefetch": {}, "small-prefetch":
 
 
 @pytest.fixture(scope="module")
-def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trialed]:
+def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """Tries both consumers, side by side."""
     place, scenario = tmp_path_factory.mktemp("large-records"), registry.find_scenario(str(SCENARIO))
     asked = {
@@ -29,8 +29,8 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         for name in PREFETCH
     }
     tried = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked), side_by_side=2)}
-    assert all(isinstance(outcome, Trialed) for outcome in tried.values()), tried
-    return {name: outcome for name, outcome in tried.items() if isinstance(outcome, Trialed)}
+    assert all(isinstance(outcome, TrialOutcome) for outcome in tried.values()), tried
+    return {name: outcome for name, outcome in tried.items() if isinstance(outcome, TrialOutcome)}
 
 
 def fits(name: str) -> bool:
@@ -48,7 +48,7 @@ def fits(name: str) -> bool:
     return answer(plan).fits_memory
 
 
-def test_the_default_prefetch_does_not_fit_and_is_found_over_its_limit(tried: dict[str, Trialed]) -> None:
+def test_the_default_prefetch_does_not_fit_and_is_found_over_its_limit(tried: dict[str, TrialOutcome]) -> None:
     """As preflight says before; the records are all handled, and the trial fails for the memory alone."""
     verdict = tried["default-prefetch"].verdict
     assert not fits("default-prefetch")
@@ -56,7 +56,7 @@ def test_the_default_prefetch_does_not_fit_and_is_found_over_its_limit(tried: di
     assert {one.anomaly for one in verdict.violations} == {"memory-over-limit"}
 
 
-def test_a_small_prefetch_fits_and_passes(tried: dict[str, Trialed]) -> None:
+def test_a_small_prefetch_fits_and_passes(tried: dict[str, TrialOutcome]) -> None:
     """The same backlog under the same limit."""
     verdict = tried["small-prefetch"].verdict
     assert fits("small-prefetch")

@@ -12,7 +12,7 @@ import pytest
 from kafka_trial.nemesis.fault import EACH_MEMBER
 from kafka_trial.registry import find_consumer
 from kafka_trial.scenario import STABLE, Load, Scenario, Step
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.upgrade.successors import OWN, OWN_WRONG
 
@@ -29,7 +29,7 @@ ASKED: Mapping[str, tuple[Sequence[str], int, Sequence[Mapping[str, str]]]] = {
 
 
 @pytest.fixture(scope="module")
-def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trialed]:
+def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """One trial of each, side by side on one cluster."""
     out, asked = tmp_path_factory.mktemp("moved"), dict[TrialRequest, str]()
     for name, ((consumer, *successors), members, moves) in ASKED.items():
@@ -42,9 +42,9 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         )
         asked[TrialRequest(spec, out / name)] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many([*asked], side_by_side=len(asked))}
-    failed = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Trialed)}
+    failed = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, TrialOutcome)}
     assert failed == {}
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TrialOutcome)}
 
 
 def told(folder: Path, pattern: str, kind: str) -> list[dict[str, object]]:
@@ -52,7 +52,7 @@ def told(folder: Path, pattern: str, kind: str) -> list[dict[str, object]]:
     return [event for event in map(orjson.loads, lines) if event["kind"] == kind]
 
 
-def test_a_group_goes_over_to_the_consumer_protocol_and_back(tried: dict[str, Trialed]) -> None:
+def test_a_group_goes_over_to_the_consumer_protocol_and_back(tried: dict[str, TrialOutcome]) -> None:
     """Each member once there and once back; brokers saw each of them join, and the group's records are of both types.
     What migration does by design is nobody's violation."""
     verdict, folder = tried[SOUND].verdict, tried[SOUND].folder.path
@@ -65,7 +65,7 @@ def test_a_group_goes_over_to_the_consumer_protocol_and_back(tried: dict[str, Tr
     assert (types[0], "member" in types, types[-1]) == ("group", True, "group")
 
 
-def test_assignors_that_share_nothing_are_a_violation_that_names_the_successor(tried: dict[str, Trialed]) -> None:
+def test_assignors_that_share_nothing_are_a_violation_that_names_the_successor(tried: dict[str, TrialOutcome]) -> None:
     """The first member is refused; nobody told the judge that an eager group cannot become cooperative in one step."""
     verdict = tried[WRONG].verdict
     assert (verdict.verdict, [one.anomaly for one in verdict.violations]) == ("fail", ["never-rejoined"])
@@ -75,7 +75,7 @@ def test_assignors_that_share_nothing_are_a_violation_that_names_the_successor(t
     assert verdict.faults[0].bit
 
 
-def test_a_successor_with_a_bug_does_not_pass(tried: dict[str, Trialed]) -> None:
+def test_a_successor_with_a_bug_does_not_pass(tried: dict[str, TrialOutcome]) -> None:
     """Its consumer was sound, and is so again at the end."""
     verdict = tried[GUILTY].verdict
     assert verdict.verdict == "fail", verdict.reasons

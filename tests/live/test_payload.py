@@ -11,7 +11,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.report.report_data import read_report
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import kept_payload
 
@@ -23,7 +23,7 @@ AS_TEXT = READS + '    value = value.decode(errors="replace").encode()\n'  # the
 
 
 @pytest.fixture(scope="module")
-def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trialed]:
+def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """Tries the fixture, and a copy of it that takes values for text."""
     place = tmp_path_factory.mktemp("forwarders")
     quick = replace(
@@ -39,24 +39,24 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         trial_spec = make_trial_spec(quick, folder / "consumer.toml", seed=7)
         asked[TrialRequest(trial_spec, folder / "run")] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked))}
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TrialOutcome)}
 
 
-def test_bytes_that_are_forwarded_as_they_came_pass(tried: dict[str, Trialed]) -> None:
+def test_bytes_that_are_forwarded_as_they_came_pass(tried: dict[str, TrialOutcome]) -> None:
     """Recognised by the header, compared by the checksum of what was sent: nothing lost, nothing corrupt."""
     verdict = tried["sound"].verdict
     assert (verdict.verdict, verdict.reasons) == ("pass", ()), tried["sound"].text
     assert {"corrupt", "skipped", "unseen"} <= set(verdict.judged)
 
 
-def test_bytes_that_are_taken_for_text_are_corrupt(tried: dict[str, Trialed]) -> None:
+def test_bytes_that_are_taken_for_text_are_corrupt(tried: dict[str, TrialOutcome]) -> None:
     """Whoever decodes them and encodes them again forwards something else; nothing else is wrong."""
     verdict = tried["as-text"].verdict
     found = {violation.anomaly for violation in verdict.violations}
     assert (verdict.verdict, found) == ("fail", {"corrupt"}), tried["as-text"].text
 
 
-def test_a_run_keeps_what_it_sent_and_its_replay_sends_that(tried: dict[str, Trialed]) -> None:
+def test_a_run_keeps_what_it_sent_and_its_replay_sends_that(tried: dict[str, TrialOutcome]) -> None:
     """The samples lie in the run folder, byte for byte; the command of the report names them."""
     folder = tried["sound"].folder
     kept = kept_payload(folder.payload)

@@ -12,7 +12,7 @@ from kafka_trial import registry
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.pytest_plugin import TRIED_AGAIN
-from kafka_trial.trial.session import Trialed
+from kafka_trial.trial.session import TrialOutcome
 from lab.calibration.attempts import expected_of
 
 
@@ -61,9 +61,9 @@ def test_a_sound_consumer_passes(
     sampled: Sampled, sampled_trials: Sample, record_property: Callable[[str, object], None]
 ) -> None:
     """Given a sound consumer, when the faults of the suite bite, then the verdict is pass."""
-    trialed = tried(sampled_trials.of(sampled), record_property)
-    assert trialed.verdict.verdict == "pass", trialed.text
-    assert all(fault.bit for fault in trialed.verdict.faults)
+    trial_outcome = tried(sampled_trials.of(sampled), record_property)
+    assert trial_outcome.verdict.verdict == "pass", trial_outcome.text
+    assert all(fault.bit for fault in trial_outcome.verdict.faults)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_a_sin_fails_with_exactly_its_anomalies(
     sampled: Sampled, sampled_trials: Sample, record_property: Callable[[str, object], None]
 ) -> None:
     """Given a sin, when its suite is run, then exactly the anomalies of its header; switched off, then pass."""
-    trialed = tried(sampled_trials.of(sampled), record_property)
-    expected, seen = set(expected_of(sampled)), {violation.anomaly for violation in trialed.verdict.violations}
+    trial_outcome = tried(sampled_trials.of(sampled), record_property)
+    expected, seen = set(expected_of(sampled)), {violation.anomaly for violation in trial_outcome.verdict.violations}
     assert bool(expected) == sampled.sin
-    assert (trialed.verdict.verdict, seen) == ("fail" if sampled.sin else "pass", expected), trialed.text
-    assert all(fault.bit for fault in trialed.verdict.faults)
+    assert (trial_outcome.verdict.verdict, seen) == ("fail" if sampled.sin else "pass", expected), trial_outcome.text
+    assert all(fault.bit for fault in trial_outcome.verdict.faults)
 
 
 @pytest.mark.sample
@@ -104,8 +104,8 @@ def test_ended_trials_leave_no_topic_behind(sampled_trials: Sample | None, clust
     wait_until(lambda: not left(), within_s=30, what="the topics of ended trials to go", detail=lambda: f"{left()}")
 
 
-def tried(trialed: Trialed, record_property: Callable[[str, object], None]) -> Trialed:
+def tried(trial_outcome: TrialOutcome, record_property: Callable[[str, object], None]) -> TrialOutcome:
     """Returns the trial; where it took several tries, the summary of the session says so."""
-    if trialed.tries:
-        record_property(TRIED_AGAIN, trialed.tries)
-    return trialed
+    if trial_outcome.tries:
+        record_property(TRIED_AGAIN, trial_outcome.tries)
+    return trial_outcome

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_trial.registry import find_scenario
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -82,7 +82,7 @@ point = "before-commit"
 
 
 @pytest.fixture(scope="module")
-def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trialed]:
+def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """Tries one that posts everything, one that begins to forget records, and one killed at a crash point."""
     place = tmp_path_factory.mktemp("posters")
     (place / "at-a-crash-point.toml").write_text(SCENARIO)
@@ -97,10 +97,10 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         trial_spec = make_trial_spec(short, folder / "consumer.toml", seed=7)
         asked[TrialRequest(trial_spec, folder / "run")] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked))}
-    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TrialOutcome)}
 
 
-def test_every_record_that_reached_the_sink_is_handled(tried: dict[str, Trialed]) -> None:
+def test_every_record_that_reached_the_sink_is_handled(tried: dict[str, TrialOutcome]) -> None:
     """Nothing is lost, and all that it claims is judged by its effects: it passes, though it prints nothing."""
     verdict = tried["whole"].verdict
     done = {line["id"] for line in _told(tried["whole"], "sink") if line["kind"] == "effect"}
@@ -110,7 +110,7 @@ def test_every_record_that_reached_the_sink_is_handled(tried: dict[str, Trialed]
     assert (verdict.verdict, verdict.reasons) == ("pass", ())
 
 
-def test_a_record_never_posted_is_skipped(tried: dict[str, Trialed]) -> None:
+def test_a_record_never_posted_is_skipped(tried: dict[str, TrialOutcome]) -> None:
     """It was committed, and never reached the sink: fail. What it forgot and did after all, when its partition was
     handed over, came after later records: that may be told besides."""
     verdict = tried["forgetful"].verdict
@@ -118,7 +118,7 @@ def test_a_record_never_posted_is_skipped(tried: dict[str, Trialed]) -> None:
     assert (verdict.verdict, found) == ("fail", {"commit-ahead", "skipped"}), tried["forgetful"].text
 
 
-def test_a_member_is_killed_exactly_at_its_crash_point(tried: dict[str, Trialed]) -> None:
+def test_a_member_is_killed_exactly_at_its_crash_point(tried: dict[str, TrialOutcome]) -> None:
     """Between the effect and the commit: the effect comes a second time, from whoever has the partition then."""
     (fault,) = tried["crashing"].verdict.faults
     assert fault.bit, fault.evidence
@@ -129,6 +129,6 @@ def test_a_member_is_killed_exactly_at_its_crash_point(tried: dict[str, Trialed]
     assert [line["id"] for line in told if line["kind"] == "effect"].count(last) == 2
 
 
-def _told(trialed: Trialed, source: str) -> list[dict[str, Any]]:
-    lines = (trialed.folder.history / f"{source}.jsonl").read_bytes().splitlines()
+def _told(trial_outcome: TrialOutcome, source: str) -> list[dict[str, Any]]:
+    lines = (trial_outcome.folder.history / f"{source}.jsonl").read_bytes().splitlines()
     return [orjson.loads(line) for line in lines]

@@ -9,7 +9,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.errors import UNKNOWN, StartError
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from postgres import killed_in_steady
 from requirements import missing
@@ -28,7 +28,7 @@ def test_a_trial_whose_postgres_was_killed_is_unknown(kafka_trial_session: Sessi
     run = tmp_path / "run"
     with killed_in_steady(run) as left:
         (outcome,) = (outcome for _, outcome in kafka_trial_session.try_many([TrialRequest(trial_spec, run)]))
-    assert isinstance(outcome, Trialed), outcome
+    assert isinstance(outcome, TrialOutcome), outcome
     verdict = outcome.verdict
     assert (verdict.verdict, verdict.exit) == ("unknown", UNKNOWN), outcome.text
     assert "the trial's PostgreSQL has died (exit -9)" in verdict.reasons[0], outcome.text

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.errors import StartError
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from lab.cases.timestamp_guards import GUARDS, Guard, request_of, row_of
 from requirements import missing
 
@@ -23,7 +23,7 @@ def test_only_an_atomic_guard_keeps_the_newest(guard: Guard, kafka_trial_session
     except StartError as error:
         missing("postgres", str(error))
     ((_, outcome),) = kafka_trial_session.try_many([request_of(guard, tmp_path / "run")])
-    assert isinstance(outcome, Trialed), outcome
+    assert isinstance(outcome, TrialOutcome), outcome
     row = row_of(guard, outcome)
     expected = ("pass", ()) if guard.keeps else ("fail", ("stale-state",))
     assert (row.verdict, row.violations, row.proven) == (*expected, True), outcome.text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -20,7 +20,7 @@ def test_a_transaction_survives_its_coordinator(kafka_trial_session: Session, tm
     scenario = registry.find_scenario(str(SCENARIO))
     trial_spec = make_trial_spec(scenario, registry.find_consumer("python-transactional"), seed=1)
     (outcome,) = (outcome for _, outcome in kafka_trial_session.try_many([TrialRequest(trial_spec, tmp_path / "run")]))
-    assert isinstance(outcome, Trialed), outcome
+    assert isinstance(outcome, TrialOutcome), outcome
     verdict = outcome.verdict
     assert verdict.verdict == "pass", outcome.text
     assert verdict.claim.delivery == "exactly-once"

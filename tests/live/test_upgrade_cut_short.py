@@ -16,7 +16,7 @@ import pytest
 
 from kafka_trial.cli import main
 from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.upgrade.outcome import GO, NOT_KNOWN
 from machines import ENDS_WITHIN_S, Machine, disk_of, fill
@@ -40,7 +40,7 @@ def words(out: Path) -> list[str | Path]:
 
 def wait_for_stage(out: Path, stage: str, harness: subprocess.Popen[str]) -> None:
     """Waits until something is done in a stage."""
-    follower = Follower(out / "trials" / CONSUMER / "history", "run.jsonl")
+    follower = HistoryTail(out / "trials" / CONSUMER / "history", "run.jsonl")
     wait_until(
         lambda: any(event.details.get("stage") == stage for event in follower.new_events()),
         within_s=STAGE_WITHIN_S,

@@ -9,10 +9,10 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -23,7 +23,7 @@ WITNESSES = {"offsets_log": "offsets", "request_log": "requests-b0", "observe": 
 @pytest.fixture(scope="module")
 def bereft(
     kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Trialed | KafkaTrialError]:
+) -> dict[str, TrialOutcome | KafkaTrialError]:
     """Runs a trial for each witness, which is killed with -9 while the load flows; the outcomes by witness."""
     scenario = registry.find_scenario(str(Path(__file__).with_name("quick.toml")))
     trial_spec = make_trial_spec(scenario, registry.find_consumer("python-at-least-once"), seed=5)
@@ -39,18 +39,18 @@ def bereft(
 
 
 @pytest.mark.parametrize("name", WITNESSES)
-def test_a_dead_witness_makes_the_verdict_unknown(name: str, bereft: dict[str, Trialed | KafkaTrialError]) -> None:
+def test_a_dead_witness_makes_the_verdict_unknown(name: str, bereft: dict[str, TrialOutcome | KafkaTrialError]) -> None:
     """With the witness named, and nobody acquitted or convicted."""
-    trialed = bereft[name]
-    assert isinstance(trialed, Trialed), trialed
-    told = [reason for reason in trialed.verdict.reasons if WITNESSES[name] in reason or name in reason]
-    assert trialed.verdict.verdict == "unknown", trialed.text
-    assert told, trialed.text
-    assert name in (trialed.folder.end_told() or "")
+    trial_outcome = bereft[name]
+    assert isinstance(trial_outcome, TrialOutcome), trial_outcome
+    told = [reason for reason in trial_outcome.verdict.reasons if WITNESSES[name] in reason or name in reason]
+    assert trial_outcome.verdict.verdict == "unknown", trial_outcome.text
+    assert told, trial_outcome.text
+    assert name in (trial_outcome.folder.end_told() or "")
 
 
 def _kill_in_steady(run: Path, name: str) -> None:
-    follower = Follower(run / "history", "run.jsonl")
+    follower = HistoryTail(run / "history", "run.jsonl")
     wait_until(
         lambda: any(event.details.get("phase") == "steady" for event in follower.new_events()),
         within_s=180,

@@ -20,7 +20,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import Outcome, make_plan, run_schedule
 from kafka_trial.process.children import ChildProcesses
@@ -92,7 +92,7 @@ def test_a_broker_that_lives_on_is_found_out(work: Arena, blunt: Callable[[Arena
     """Each call succeeded; the evidence says what did not happen."""
     within_s = 3 if blunt is nobody_killed else WITHIN_S
     outcome = play(blunt(work), {**CELLS["end-leaves"], "within_s": within_s})
-    assert (outcome.evidence.bit, said in outcome.evidence.message) == (False, True), outcome.evidence.message
+    assert (outcome.evidence.took_effect, said in outcome.evidence.message) == (False, True), outcome.evidence.message
 
 
 def begin_anew(context: FaultContext) -> None:
@@ -117,7 +117,7 @@ def test_a_broker_dies_at_the_request_and_is_back(cut: dict[str, Outcome], work:
     """Proxies and process say so; afterwards it runs, is in sync again, and the members' traffic has come back."""
     outcome, api = cut[name], CELLS[name]["api"]
     details = outcome.evidence.details
-    assert outcome.evidence.bit, (outcome.evidence.message, details)
+    assert outcome.evidence.took_effect, (outcome.evidence.message, details)
     assert (
         f"of {api} (correlation id {details['correlation_id']}, broker {details['broker']})" in outcome.evidence.message
     )
@@ -131,7 +131,7 @@ def test_a_broker_dies_at_the_request_and_is_back(cut: dict[str, Outcome], work:
 def test_the_history_tells_which_broker_it_was(cut: dict[str, Outcome], work: Arena, name: str) -> None:
     """All members are hit, so that the lines name no member: a broker, what that does, and the evidence."""
     no = list(CELLS).index(name)
-    events = list(Follower(work.context.history, "nemesis.jsonl").new_events())
+    events = list(HistoryTail(work.context.history, "nemesis.jsonl").new_events())
     injected = [event for event in events if event.kind == "injected"][no - len(CELLS)]
     judged = [event for event in events if event.kind == "evidence"][no - len(CELLS)]
     assert (injected.member, injected.details["broker"]) == (None, cut[name].evidence.details["broker"])

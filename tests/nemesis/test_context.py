@@ -11,7 +11,7 @@ import pytest
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.nemesis.context import RequestLog, _header, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 from kafka_trial.process.waiting import wait_until
@@ -92,7 +92,7 @@ ASKED = {"lane": 3, "group": "g", "api": "JOIN_GROUP", "error": 0, "duration_ms"
 )
 def test_who_asks_to_be_in_the_group(changes: dict[str, object], found: list[tuple[str, int]], tmp_path: Path) -> None:
     """By requests that were begun since the process was started: the one before may be answered after its end."""
-    log = RequestLog(Follower(tmp_path, "requests-b*.jsonl"))
+    log = RequestLog(HistoryTail(tmp_path, "requests-b*.jsonl"))
     with Recorder(tmp_path, "requests-b0") as recorder:
         recorder.record("request", **(ASKED | changes))
     assert log.asked_to_join(3, "g", since_wall_ns=50 * MS) == found

@@ -23,7 +23,7 @@ SEEN = Evidence(True, "cut, and still in force")
 
 def told(asked: CutSpec, cut: CutRequest, answered_ns: Sequence[int] = ()) -> tuple[bool, str]:
     found = judge(asked, cut, answered_ns, SEEN)
-    return found.bit, found.message
+    return found.took_effect, found.message
 
 
 def test_a_request_held_before_its_broker_is_answered_when_it_is_let_go() -> None:
@@ -104,13 +104,13 @@ def test_one_that_is_killed_is_held_until_it_is_dropped() -> None:
 def test_a_request_that_never_came_is_not_reached() -> None:
     """It says how many came."""
     found = not_reached(ASKED, LaneSeen(2, 5, 0, None), within_s=20.0)
-    assert (found.bit, found.message) == (False, "not reached: 2 of 3 OffsetCommit came in 20 s")
+    assert (found.took_effect, found.message) == (False, "not reached: 2 of 3 OffsetCommit came in 20 s")
 
 
 def test_a_request_without_an_answer_is_not_reached() -> None:
     """The cut behind an answer needs one."""
     found = not_reached(ASKED, LaneSeen(3, 5, 0, replace(HELD, hit_ns=0, gone_ns=0, ended="")), within_s=20.0)
-    assert (found.bit, found.message) == (
+    assert (found.took_effect, found.message) == (
         False,
         "not reached: request 3 of OffsetCommit came, and its answer did not arrive in 20 s",
     )

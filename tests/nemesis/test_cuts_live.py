@@ -60,7 +60,7 @@ def cut(arena: Arena) -> dict[str, Outcome]:
 def test_every_cell_bites_and_heals(cut: dict[str, Outcome], name: str) -> None:
     """Both witnesses say so, and traffic comes back."""
     outcome = cut[name]
-    assert outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert outcome.evidence.took_effect, (outcome.evidence.message, outcome.evidence.details)
     assert outcome.healed_traffic, outcome.evidence.details
 
 
@@ -113,5 +113,5 @@ def sabotaged(arena: Arena) -> dict[str, Outcome]:
 def test_every_sabotaged_cut_is_found_out(sabotaged: dict[str, Outcome], name: str) -> None:
     """Each call succeeded; the evidence says what did not happen."""
     outcome = sabotaged[name]
-    assert not outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert not outcome.evidence.took_effect, (outcome.evidence.message, outcome.evidence.details)
     assert SABOTAGED[name][2] in outcome.evidence.message

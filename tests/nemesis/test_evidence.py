@@ -91,7 +91,7 @@ def test_flow_says_what_was_offered_passed_and_held() -> None:
 )
 def test_stall(inside: list[LinkSnapshot], bit: bool) -> None:
     """A stall bit when bytes were held and none passed either way; idle or flowing connections show nothing."""
-    assert evidence.stall(BEFORE, inside, clients=["m0"]).bit is bit
+    assert evidence.stall(BEFORE, inside, clients=["m0"]).took_effect is bit
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_stall(inside: list[LinkSnapshot], bit: bool) -> None:
 )
 def test_one_way(inside: list[LinkSnapshot], held: str, bit: bool) -> None:
     """One direction is held only when the other is seen to pass."""
-    assert evidence.one_way(BEFORE, inside, held=held, clients=["m0"]).bit is bit
+    assert evidence.one_way(BEFORE, inside, held=held, clients=["m0"]).took_effect is bit
 
 
 def test_both_ways_held_is_not_one_way() -> None:
     """Answers that passed just before the injection do not show that they pass inside it."""
     earlier = look(-1, from_broker=400, to_client=400, from_client=90, to_broker=90)
-    assert not evidence.one_way(earlier, [BEFORE, *BOTH_HELD], held=REQUESTS).bit
+    assert not evidence.one_way(earlier, [BEFORE, *BOTH_HELD], held=REQUESTS).took_effect
 
 
 def test_one_way_with_a_probe_that_reached_the_broker() -> None:
@@ -125,15 +125,15 @@ def test_one_way_with_a_probe_that_reached_the_broker() -> None:
         look(1, from_broker=600, to_client=500, from_client=120, to_broker=120),
         look(2, from_broker=900, to_client=500, from_client=120, to_broker=120),
     ]
-    assert not evidence.one_way(BEFORE, waiting, held=ANSWERS).bit
-    assert evidence.one_way(BEFORE, waiting, held=ANSWERS, probe_passed=frozenset({("m0", 1)})).bit
+    assert not evidence.one_way(BEFORE, waiting, held=ANSWERS).took_effect
+    assert evidence.one_way(BEFORE, waiting, held=ANSWERS, probe_passed=frozenset({("m0", 1)})).took_effect
 
 
 def test_half_open_drops_and_does_not_queue() -> None:
     """Half-open looks like held answers, with nothing waiting in any queue."""
-    assert evidence.dropped(BEFORE, ANSWERS_HELD, lost=ANSWERS).bit
-    assert not evidence.dropped(BEFORE, QUEUED, lost=ANSWERS).bit
-    assert not evidence.dropped(BEFORE, FLOWING, lost=ANSWERS).bit
+    assert evidence.dropped(BEFORE, ANSWERS_HELD, lost=ANSWERS).took_effect
+    assert not evidence.dropped(BEFORE, QUEUED, lost=ANSWERS).took_effect
+    assert not evidence.dropped(BEFORE, FLOWING, lost=ANSWERS).took_effect
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_half_open_drops_and_does_not_queue() -> None:
 def test_latency(probe_ms: float, inside: list[LinkSnapshot], bit: bool) -> None:
     """Latency bit when the probe is slower, connections live and bytes flow."""
     seen = evidence.latency(BEFORE, inside, answered(5), answered(probe_ms), rise_ms=300, clients=["m0"])
-    assert seen.bit is bit
+    assert seen.took_effect is bit
 
 
 SLOW = [
@@ -156,7 +156,7 @@ SLOW = [
 @pytest.mark.parametrize(("rate", "bit"), [(300, True), (480, True), (520, False), (160, False), (2000, False)])
 def test_slow_link(rate: float, bit: bool) -> None:
     """A slow link shows its rate on a connection that had more to carry."""
-    assert evidence.slow_link(BEFORE, SLOW, rate_bytes_per_s=rate, probes_inside=answered(9)).bit is bit
+    assert evidence.slow_link(BEFORE, SLOW, rate_bytes_per_s=rate, probes_inside=answered(9)).took_effect is bit
 
 
 @pytest.mark.parametrize("under_way", [0, 1, 2])
@@ -168,12 +168,12 @@ def test_slow_link_was_full_all_along(under_way: int) -> None:
         for n in range(3)
     ]
     seen = evidence.slow_link(BEFORE, looks, rate_bytes_per_s=300, probes_inside=answered(9))
-    assert (seen.bit, seen.message) == (False, "no more was offered than the link carries: nothing to slow")
+    assert (seen.took_effect, seen.message) == (False, "no more was offered than the link carries: nothing to slow")
 
 
 def test_slow_link_needs_more_offered_than_it_carries() -> None:
     """An unsaturated link was not slowed."""
-    assert not evidence.slow_link(BEFORE, FLOWING, rate_bytes_per_s=300, probes_inside=answered(9)).bit
+    assert not evidence.slow_link(BEFORE, FLOWING, rate_bytes_per_s=300, probes_inside=answered(9)).took_effect
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_slow_link_needs_more_offered_than_it_carries() -> None:
 )
 def test_closed(inside: list[LinkSnapshot], probes: list[Probe], bit: bool) -> None:
     """Close bit when the connections are gone, and a new one does not last either."""
-    assert evidence.closed(BEFORE, inside, probes, clients=["m0"]).bit is bit
+    assert evidence.closed(BEFORE, inside, probes, clients=["m0"]).took_effect is bit
 
 
 def test_closing_one_connection_of_two_is_not_closing_all() -> None:
@@ -196,12 +196,12 @@ def test_closing_one_connection_of_two_is_not_closing_all() -> None:
     two = LinkSnapshot(
         0, BEFORE.halves + look(0, from_broker=9, to_client=9, from_client=9, to_broker=9, port=40002).halves
     )
-    assert not evidence.closed(two, FLOWING, reset()).bit
+    assert not evidence.closed(two, FLOWING, reset()).took_effect
 
 
 def test_refusing_on_one_route_of_two_is_not_refusing() -> None:
     """Every route that is probed has to refuse."""
-    assert not evidence.refused(BEFORE, [AROUND], [*refused(), Probe("m0", 2, 5.0)]).bit
+    assert not evidence.refused(BEFORE, [AROUND], [*refused(), Probe("m0", 2, 5.0)]).took_effect
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_refusing_on_one_route_of_two_is_not_refusing() -> None:
 )
 def test_refused(inside: list[LinkSnapshot], probes: list[Probe], bit: bool) -> None:
     """Refused means: no connection kept and the probe is refused."""
-    assert evidence.refused(BEFORE, inside, probes, clients=["m0"]).bit is bit
+    assert evidence.refused(BEFORE, inside, probes, clients=["m0"]).took_effect is bit
 
 
 def test_a_client_around_its_proxy_leaves_nothing_to_bite() -> None:
@@ -223,13 +223,13 @@ def test_a_client_around_its_proxy_leaves_nothing_to_bite() -> None:
         evidence.closed(AROUND, [AROUND], reset()),
         evidence.refused(AROUND, [AROUND], refused()),
     ]
-    assert [(one.bit, one.message) for one in found] == [(False, evidence.NO_CONNECTION)] * len(found)
+    assert [(one.took_effect, one.message) for one in found] == [(False, evidence.NO_CONNECTION)] * len(found)
 
 
 def test_every_client_named_must_be_reached() -> None:
     """A fault on all clients that reached only one of them is not proven, and says whom it missed."""
     seen = evidence.stall(BEFORE, BOTH_HELD, clients=["m0", "m1"])
-    assert (seen.bit, seen.details["unreached"]) == (False, ["m1"])
+    assert (seen.took_effect, seen.details["unreached"]) == (False, ["m1"])
 
 
 def test_traffic_again_on_new_connections() -> None:
@@ -257,7 +257,7 @@ GONE = ProcessSnapshot(0, 77, exit_code=-9)
 )
 def test_paused(inside: list[ProcessSnapshot], bit: bool) -> None:
     """A pause bit when every process of the group is stopped and its CPU time stands still."""
-    assert evidence.paused(RUNS, inside).bit is bit
+    assert evidence.paused(RUNS, inside).took_effect is bit
 
 
 @pytest.mark.parametrize(
@@ -272,19 +272,19 @@ def test_paused(inside: list[ProcessSnapshot], bit: bool) -> None:
 )
 def test_killed(before: ProcessSnapshot, after: ProcessSnapshot, bit: bool) -> None:
     """A kill bit when the target itself ended by signal 9 and its sockets are gone."""
-    assert evidence.killed(before, after).bit is bit
+    assert evidence.killed(before, after).took_effect is bit
 
 
 @pytest.mark.parametrize(("exit_code", "bit"), [(0, True), (143, True), (-15, True), (-9, False), (None, False)])
 def test_terminated(exit_code: int | None, bit: bool) -> None:
     """A termination is an exit that no signal 9 caused."""
-    assert evidence.terminated(RUNS, replace(GONE, exit_code=exit_code)).bit is bit
+    assert evidence.terminated(RUNS, replace(GONE, exit_code=exit_code)).took_effect is bit
 
 
 def test_replaced() -> None:
     """A restart shows as another process that runs."""
-    assert evidence.replaced(RUNS, replace(RUNS, pid=78)).bit
-    assert not evidence.replaced(RUNS, RUNS).bit
+    assert evidence.replaced(RUNS, replace(RUNS, pid=78)).took_effect
+    assert not evidence.replaced(RUNS, RUNS).took_effect
 
 
 G1 = GroupSnapshot(0, 4, frozenset({"a", "b"}), 2)
@@ -302,7 +302,7 @@ G1 = GroupSnapshot(0, 4, frozenset({"a", "b"}), 2)
 )
 def test_rebalanced(after: GroupSnapshot, change: int, bit: bool) -> None:
     """A forced rebalance shows in the offsets log: a later epoch, and the members it was about."""
-    assert evidence.rebalanced(G1, [after], members_change=change).bit is bit
+    assert evidence.rebalanced(G1, [after], members_change=change).took_effect is bit
 
 
 LED_BY_1 = TopicSnapshot(0, (Leader(0, 1, 3, (1, 2, 3)), Leader(1, 2, 3, (1, 2, 3))), coordinator=2, controller=3)
@@ -315,14 +315,14 @@ DOWN = Evidence(True, "process 9 ended by signal 9")
 )
 def test_broker_down_moves_its_role(role: str, bit: bool) -> None:
     """A broker's loss is shown by its process and by its role moving away; other roles prove nothing."""
-    assert evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1, LED_BY_2], 1, role=role).bit is bit
+    assert evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1, LED_BY_2], 1, role=role).took_effect is bit
 
 
 def test_broker_down_by_a_bystander() -> None:
     """Nothing moved, or the process lives: not bitten."""
-    assert not evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1], 1, role="partition 0").bit
+    assert not evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1], 1, role="partition 0").took_effect
     alive = Evidence(False, "it still runs")
-    assert not evidence.broker_down(alive, LED_BY_1, [LED_BY_2], 1, role="partition 0").bit
+    assert not evidence.broker_down(alive, LED_BY_1, [LED_BY_2], 1, role="partition 0").took_effect
 
 
 def test_moved_names_what_the_broker_lost() -> None:
@@ -336,9 +336,9 @@ def test_moved_names_what_the_broker_lost() -> None:
 
 def test_leader_moved() -> None:
     """A leader move shows as another broker in a later epoch."""
-    assert evidence.leader_moved(LED_BY_1, [LED_BY_2], 0).bit
-    assert not evidence.leader_moved(LED_BY_1, [LED_BY_1], 0).bit
-    assert not evidence.leader_moved(LED_BY_1, [], 0).bit
+    assert evidence.leader_moved(LED_BY_1, [LED_BY_2], 0).took_effect
+    assert not evidence.leader_moved(LED_BY_1, [LED_BY_1], 0).took_effect
+    assert not evidence.leader_moved(LED_BY_1, [], 0).took_effect
 
 
 def test_isr_whole_again() -> None:
@@ -366,19 +366,19 @@ def logs(*starts: int) -> LogSnapshot:
 )
 def test_records_deleted(before: LogSnapshot, inside: list[LogSnapshot], bit: bool) -> None:
     """Deleted are records where every log starts as far on as it was to, and one at least had started before."""
-    assert evidence.records_deleted(before, inside, {0: 5, 1: 5}).bit is bit
+    assert evidence.records_deleted(before, inside, {0: 5, 1: 5}).took_effect is bit
 
 
 def test_partitions_added() -> None:
     """The topic has more of them, and the leader of each answers."""
     more = replace(LED_BY_1, leaders=(*LED_BY_1.leaders, Leader(2, 3, 0, (1, 2, 3))))
     leaderless = replace(LED_BY_1, leaders=(*LED_BY_1.leaders, Leader(2, -1, 0, ())))
-    assert evidence.partitions_added(LED_BY_1, [LED_BY_1, more], logs(0, 0, 0)).bit
-    assert not evidence.partitions_added(LED_BY_1, [more], logs(0, 0)).bit
-    assert not evidence.partitions_added(LED_BY_1, [leaderless], logs(0, 0, 0)).bit
-    assert not evidence.partitions_added(LED_BY_1, [LED_BY_1], logs(0, 0)).bit
-    assert not evidence.partitions_added(TopicSnapshot(0), [more], logs(0, 0, 0)).bit
-    assert not evidence.partitions_added(LED_BY_1, [], logs(0, 0)).bit
+    assert evidence.partitions_added(LED_BY_1, [LED_BY_1, more], logs(0, 0, 0)).took_effect
+    assert not evidence.partitions_added(LED_BY_1, [more], logs(0, 0)).took_effect
+    assert not evidence.partitions_added(LED_BY_1, [leaderless], logs(0, 0, 0)).took_effect
+    assert not evidence.partitions_added(LED_BY_1, [LED_BY_1], logs(0, 0)).took_effect
+    assert not evidence.partitions_added(TopicSnapshot(0), [more], logs(0, 0, 0)).took_effect
+    assert not evidence.partitions_added(LED_BY_1, [], logs(0, 0)).took_effect
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_a_client_was_moved_when_brokers_heard_of_it(
 ) -> None:
     """Another process, and its join, whatever the answer was; one that ends by itself shows what it is worth."""
     found = evidence.moved_client(ProcessSnapshot(1, 7, ("S",)), after, asked, consumer="new")
-    assert (found.bit, said in found.message) == (bit, True), found.message
+    assert (found.took_effect, said in found.message) == (bit, True), found.message
 
 
 def levels(*told: int | None) -> FeatureSnapshot:
@@ -445,4 +445,4 @@ def levels(*told: int | None) -> FeatureSnapshot:
 def test_feature_finalised(before: FeatureSnapshot, inside: list[FeatureSnapshot], bit: bool, message: str) -> None:
     """Finalised is a level that every broker answers, and that one of them did not answer before."""
     seen = evidence.feature_finalised(before, inside, 1, brokers=[0, 1])
-    assert (seen.bit, seen.message) == (bit, message)
+    assert (seen.took_effect, seen.message) == (bit, message)

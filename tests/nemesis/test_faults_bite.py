@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fault_arena import MEMBERS, Arena, Blunt, settle
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.nemesis import brokers, evidence
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import list_faults
@@ -147,7 +147,7 @@ def missed(arena: Arena) -> dict[str, Outcome]:
 def test_every_fault_bites_and_heals(bitten: dict[Case, Outcome], case: Case) -> None:
     """The fault is shown to have bitten its target, and traffic comes back within five seconds, or it says it won't."""
     outcome = bitten[case]
-    assert outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert outcome.evidence.took_effect, (outcome.evidence.message, outcome.evidence.details)
     if outcome.heals:
         assert outcome.healed_after_s is not None, outcome.evidence.details
         assert outcome.healed_after_s <= HEALED_WITHIN_S, outcome.evidence.details
@@ -157,7 +157,7 @@ def test_every_fault_bites_and_heals(bitten: dict[Case, Outcome], case: Case) ->
 def test_every_sabotaged_fault_is_found_out(sabotaged: dict[Case, Outcome], case: Case) -> None:
     """The call succeeded and nothing happened: the evidence says so."""
     outcome = sabotaged[case]
-    assert not outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert not outcome.evidence.took_effect, (outcome.evidence.message, outcome.evidence.details)
     assert "could not be injected" not in outcome.evidence.message
 
 
@@ -165,14 +165,14 @@ def test_every_sabotaged_fault_is_found_out(sabotaged: dict[Case, Outcome], case
 @pytest.mark.parametrize("kind", NETWORK)
 def test_a_member_around_its_proxy_is_found_out(missed: dict[str, Outcome], kind: str) -> None:
     """A fault on proxies that the member does not use has nothing to bite."""
-    assert (missed[kind].evidence.bit, missed[kind].evidence.message) == (False, evidence.NO_CONNECTION)
+    assert (missed[kind].evidence.took_effect, missed[kind].evidence.message) == (False, evidence.NO_CONNECTION)
 
 
 @pytest.mark.rotates
 @pytest.mark.parametrize("kind", NETWORK)
 def test_the_proxy_of_another_lane_is_found_out(misplaced: dict[str, Outcome], kind: str) -> None:
     """A fault on somebody else's proxies leaves the member's traffic as it was, and says so."""
-    assert not misplaced[kind].evidence.bit, misplaced[kind].evidence
+    assert not misplaced[kind].evidence.took_effect, misplaced[kind].evidence
     assert "could not be injected" not in misplaced[kind].evidence.message
 
 
@@ -184,10 +184,10 @@ def test_of_two_faults_on_one_link_the_later_is_healed_first(arena: Arena) -> No
     settle(arena.context)
     steps = [Step("stall", "member:0", at_s=0.0, for_s=1.2), Step("stall", "member:0", at_s=0.6, for_s=2.0)]
     _, (earlier, later) = run_schedule(arena.context, make_plan(steps, seed=5))
-    assert later.evidence.bit
+    assert later.evidence.took_effect
     for one in (earlier, later):
         assert (one.healed_traffic, one.evidence.details["connections_kept"]) == (True, True)
-    told = Follower(arena.context.history, "nemesis.jsonl").new_events()
+    told = HistoryTail(arena.context.history, "nemesis.jsonl").new_events()
     assert [event.details["fault_no"] for event in told if event.kind == "healed"][-2:] == [1, 0]
 
 
@@ -204,7 +204,7 @@ def test_a_broker_that_outlives_its_bound_ends_the_roll(arena: Arena, monkeypatc
         "rolling-restart", "all"
     ]
     (turn,) = outcome.evidence.details["brokers"]
-    assert (outcome.evidence.bit, turn["broker"], turn["exit_within_s"]) == (False, min(deaf), 1.0)
+    assert (outcome.evidence.took_effect, turn["broker"], turn["exit_within_s"]) == (False, min(deaf), 1.0)
     assert outcome.evidence.message.startswith(f"broker {min(deaf)} had not exited 1 s after it was asked to")
 
 

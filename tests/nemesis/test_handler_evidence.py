@@ -33,14 +33,18 @@ QUICK = MemberEffects("m1", done=5, waited_s_max=0.01, done_s_min=0.002)
 def test_slow_handlers_all_wait(seen: EffectsSnapshot, bit: bool, said: str) -> None:
     """One waited so long, and none was done sooner; of a member that had any, too. Idle members prove nothing."""
     found = handler_evidence.handlers_slow(seen, delay_s=2.0)
-    assert (found.bit, said in found.message) == (True, True) if bit else (not found.bit and said in found.message)
+    assert (
+        (found.took_effect, said in found.message) == (True, True)
+        if bit
+        else (not found.took_effect and said in found.message)
+    )
 
 
 def test_of_some_slow_handlers_others_may_be_quick() -> None:
     """Where only a few records are slow, one that waited is enough, and none is not."""
     both = MemberEffects("m0", done=9, waiting=1, waited_s_max=3.0, done_s_min=0.001)
-    assert handler_evidence.some_handlers_slow(look(both), delay_s=2.0).bit
-    assert not handler_evidence.some_handlers_slow(look(QUICK), delay_s=2.0).bit
+    assert handler_evidence.some_handlers_slow(look(both), delay_s=2.0).took_effect
+    assert not handler_evidence.some_handlers_slow(look(QUICK), delay_s=2.0).took_effect
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_of_some_slow_handlers_others_may_be_quick() -> None:
 )
 def test_failing_handlers_do_nothing(seen: EffectsSnapshot, bit: bool) -> None:
     """One was refused, and none was done; of a member that had any, too."""
-    assert handler_evidence.handlers_failing(seen).bit is bit
+    assert handler_evidence.handlers_failing(seen).took_effect is bit
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_failing_handlers_do_nothing(seen: EffectsSnapshot, bit: bool) -> None:
 )
 def test_poison_is_one_record_and_never_done(seen: EffectsSnapshot, bit: bool) -> None:
     """One record was refused whenever it came; a second one, or one that was done after all, is something else."""
-    assert handler_evidence.record_poisoned(seen).bit is bit
+    assert handler_evidence.record_poisoned(seen).took_effect is bit
 
 
 def stay(
@@ -101,11 +105,11 @@ def stay(
 def test_a_poll_interval_expires_where_its_member_leaves_for_it(stays: list[MemberStay], bit: bool, said: str) -> None:
     """It lived, its effect waited for half an interval or more, and its heartbeats had gone on: then it was out."""
     found = handler_evidence.poll_interval_expired(StaysSnapshot(0, tuple(stays)), interval_s=10.0, session_s=6.0)
-    assert found.bit is bit
+    assert found.took_effect is bit
     assert said in found.message
 
 
 def test_a_poll_interval_that_nobody_knows_does_not_expire() -> None:
     """The offsets log had none of the group's members."""
     found = handler_evidence.poll_interval_expired(StaysSnapshot(0, (stay(),)), interval_s=None, session_s=None)
-    assert (found.bit, found.message) == (False, "the brokers were told of no poll interval that could expire")
+    assert (found.took_effect, found.message) == (False, "the brokers were told of no poll interval that could expire")

@@ -73,7 +73,7 @@ def played(groups: dict[str, FaultContext]) -> dict[str, Outcome]:
 def test_who_works_in_its_poll_leaves_its_group_and_comes_back(played: dict[str, Outcome], name: str) -> None:
     """It has left by itself after its interval, its heartbeats had gone on; afterwards it is at work again."""
     outcome = played[name]
-    assert outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert outcome.evidence.took_effect, (outcome.evidence.message, outcome.evidence.details)
     assert "the poll interval of 6 s expired: m0 left" in outcome.evidence.message
     (stay,) = outcome.evidence.details["stays"]
     waited_s = (stay["left_ns"] - stay["waits_since_ns"]) / 1e9
@@ -84,7 +84,7 @@ def test_who_works_in_its_poll_leaves_its_group_and_comes_back(played: dict[str,
 def test_where_another_thread_polls_none_expires(played: dict[str, Outcome]) -> None:
     """Its effects waited as long, and it stayed: a fault that has done nothing of what was asked."""
     outcome = played[APART]
-    assert not outcome.evidence.bit, outcome.evidence.details
+    assert not outcome.evidence.took_effect, outcome.evidence.details
     assert "m0 stayed in its group: it polls while its handler waits" in outcome.evidence.message
     assert max(one["waited_s_max"] for one in outcome.evidence.details["effects"]) >= INTERVAL_S
 
@@ -102,4 +102,4 @@ def test_effects_that_do_not_wait_expire_nothing(groups: dict[str, FaultContext]
         return replace(context, sink=for_nobody)
 
     outcomes = play({name: blunt(groups[name]) for name in EXPIRES})
-    assert {name: outcome.evidence.bit for name, outcome in outcomes.items()} == dict.fromkeys(EXPIRES, False)
+    assert {name: outcome.evidence.took_effect for name, outcome in outcomes.items()} == dict.fromkeys(EXPIRES, False)

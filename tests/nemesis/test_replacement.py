@@ -34,7 +34,7 @@ def look(*leaders: tuple[int, tuple[int, ...]]) -> TopicSnapshot:
 def test_a_broker_is_gone_when_nothing_is_on_it(there: TopicSnapshot, bit: bool, message: str) -> None:
     """And the new one holds something: a broker that held nothing proves no move."""
     seen = gone(there, 0, 3)
-    assert (seen.bit, seen.message) == (bit, message)
+    assert (seen.took_effect, seen.message) == (bit, message)
 
 
 def test_nodes_have_names() -> None:

@@ -15,7 +15,7 @@ from signal import SIGKILL, SIGSTOP
 import pytest
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.nemesis import sampling
 from kafka_trial.nemesis.context import OffsetsLog, RequestLog
 from kafka_trial.nemesis.samples import REFUSED
@@ -194,7 +194,7 @@ def test_a_connection_that_a_child_inherited_lives_on() -> None:
 def test_the_group_is_folded_from_the_offsets_log(tmp_path: Path) -> None:
     """Classic records name all members at once, KIP-848 records one each; other groups are left out."""
     with Recorder(tmp_path, "offsets") as log:
-        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        fold = GroupFold(OffsetsLog(HistoryTail(tmp_path, "offsets.jsonl"), "g"))
         log.record("group", group="g", protocol="classic", epoch=3, members=[{"member_id": "a"}, {"member_id": "b"}])
         log.record("group", group="other", protocol="classic", epoch=9, members=[])
         log.record("committed", group="g", topic="t", partition=0, committed_offset=5)
@@ -210,7 +210,7 @@ def test_the_group_is_folded_from_the_offsets_log(tmp_path: Path) -> None:
 def test_the_longest_poll_interval_of_the_members_is_known(tmp_path: Path) -> None:
     """They tell it as the time that a rebalance waits for them, in either protocol; who has gone does not count."""
     with Recorder(tmp_path, "offsets") as log:
-        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        fold = GroupFold(OffsetsLog(HistoryTail(tmp_path, "offsets.jsonl"), "g"))
         seen = [fold.poll_interval_s()]
         told = [{"member_id": name, "rebalance_timeout_ms": ms} for name, ms in (("a", 300_000), ("b", 10_000))]
         for members in (told, told[1:], [{"member_id": "a", "rebalance_timeout_ms": -1}]):
@@ -225,7 +225,7 @@ def test_the_longest_poll_interval_of_the_members_is_known(tmp_path: Path) -> No
 def test_the_longest_session_of_the_members_is_known(tmp_path: Path) -> None:
     """Classic members ask for theirs; those of KIP-848 get the cluster's; who has gone does not count."""
     with Recorder(tmp_path, "offsets") as log:
-        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        fold = GroupFold(OffsetsLog(HistoryTail(tmp_path, "offsets.jsonl"), "g"))
         seen = [fold.session_s()]
         asked = [{"member_id": name, "session_timeout_ms": ms} for name, ms in (("a", 45_000), ("b", 6_000))]
         for members in (asked, asked[1:], []):
@@ -238,7 +238,7 @@ def test_the_longest_session_of_the_members_is_known(tmp_path: Path) -> None:
 def test_when_a_member_was_last_written_out_of_the_group_is_known(tmp_path: Path) -> None:
     """In either protocol; who is in it again was out before."""
     with Recorder(tmp_path, "offsets") as log:
-        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        fold = GroupFold(OffsetsLog(HistoryTail(tmp_path, "offsets.jsonl"), "g"))
         for at_ns, ids in ((1, "ab"), (2, "a"), (3, "ab"), (4, "a")):
             members = [{"member_id": member_id} for member_id in ids]
             log.record("group", group="g", protocol="classic", epoch=at_ns, members=members, source_wall_ns=at_ns)
@@ -251,7 +251,7 @@ def test_when_a_member_was_last_written_out_of_the_group_is_known(tmp_path: Path
 def test_a_classic_group_that_goes_over_names_its_members_anew(tmp_path: Path) -> None:
     """Who left in the rebalance in which it went over is gone, though no record lists the others without it."""
     with Recorder(tmp_path, "offsets") as log:
-        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        fold = GroupFold(OffsetsLog(HistoryTail(tmp_path, "offsets.jsonl"), "g"))
         members = [{"member_id": name, "session_timeout_ms": 45_000} for name in "ab"]
         log.record("group", group="g", protocol="classic", epoch=1, members=members, source_wall_ns=1)
         fold.look()
@@ -268,7 +268,7 @@ def test_requests_are_counted_by_lane(tmp_path: Path) -> None:
     """Only what came over the target's lanes since the last count is counted."""
     with Recorder(tmp_path, "requests-b0") as log:
         log.record("request", api="HEARTBEAT", lane=1)
-        requests = RequestLog(Follower(tmp_path, "requests-b*.jsonl"))
+        requests = RequestLog(HistoryTail(tmp_path, "requests-b*.jsonl"))
         for lane, api in ((1, "HEARTBEAT"), (2, "HEARTBEAT"), (1, "OFFSET_COMMIT"), (1, "HEARTBEAT")):
             log.record("request", api=api, lane=lane)
         assert requests.count({1}) == {"HEARTBEAT": 2, "OFFSET_COMMIT": 1}

@@ -215,7 +215,7 @@ def test_an_injection_that_fails_did_not_bite(context: FaultContext, notes: list
     """A fault that could not be injected is evidence of nothing, and the others go on."""
     plan = make_plan([note_step("a", 0, 0.1, fails="inject"), note_step("b", 0, 0.1)], seed=1)
     _, outcomes = run_schedule(context, plan)
-    assert [(o.evidence.bit, o.evidence.message) for o in outcomes] == [
+    assert [(o.evidence.took_effect, o.evidence.message) for o in outcomes] == [
         (False, "could not be injected: the injection failed"),
         (True, "seen"),
     ]

@@ -73,7 +73,7 @@ def played(told: Any, **options: Any) -> Evidence:
 def test_all_goes_at_once_unless_it_must_be_old() -> None:
     """Every partition, up to where it ended."""
     told = Told(commits=commits({}))
-    assert (played(told).bit, told.deleted) == (True, [ENDS])
+    assert (played(told).took_effect, told.deleted) == (True, [ENDS])
     told = Told(commits=commits({}))
     played(told, older_than_s=0.3)
     assert told.waited_s[0] >= 0.3
@@ -82,7 +82,7 @@ def test_all_goes_at_once_unless_it_must_be_old() -> None:
 def test_only_the_partition_that_the_target_leads() -> None:
     """The other keeps its records."""
     told = Told(partition=1, commits=commits({}))
-    assert (played(told).bit, told.deleted) == (True, [{1: 20}])
+    assert (played(told).took_effect, told.deleted) == (True, [{1: 20}])
 
 
 def test_what_is_committed_past_goes_soon() -> None:
@@ -95,7 +95,7 @@ def test_what_is_committed_past_goes_soon() -> None:
 def test_what_is_not_committed_past_goes_when_the_group_had_its_time() -> None:
     """One partition hangs back: it has all the time that its claim gives, and no more."""
     told = Told(commits=commits({0: 10, 1: 19}))
-    assert played(told, once_due=True).bit
+    assert played(told, once_due=True).took_effect
     assert DUE_S <= told.waited_s[0] < 3 * DUE_S
 
 
@@ -111,7 +111,7 @@ def test_a_group_that_may_take_for_ever_loses_nothing(monkeypatch: pytest.Monkey
     monkeypatch.setattr(topics, "WAITS_MAX_S", DUE_S / 2)
     told = Told(commits=commits({0: 10, 1: 19}))
     seen = played(told, once_due=True)
-    assert (seen.bit, "might still be at" in seen.message, told.deleted) == (False, True, [])
+    assert (seen.took_effect, "might still be at" in seen.message, told.deleted) == (False, True, [])
 
 
 def test_commits_of_a_group_that_keeps_its_progress_elsewhere_tell_nothing() -> None:

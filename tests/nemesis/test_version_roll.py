@@ -23,5 +23,5 @@ SEEN = Evidence(True, "process 7 was replaced by 8", {"broker": 1})
 def test_a_node_that_says_another_version_did_not_become_it(said: str | None, bit: bool, message: str) -> None:
     """An image may be another than its name says; a log that says nothing is no contradiction, and stands there so."""
     seen = as_version(SEEN, 1, "4.3.1", said=said)
-    assert (seen.bit, seen.message) == (bit, message)
+    assert (seen.took_effect, seen.message) == (bit, message)
     assert dict(seen.details) == {"broker": 1, "version": "4.3.1", "said_version": said}

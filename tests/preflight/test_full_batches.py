@@ -15,8 +15,8 @@ from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.preflight.answer import Answer, answer, changes, name_of, notes
 from kafka_trial.preflight.full_batches import BATCHING, FullBatch, full_batch
-from kafka_trial.preflight.knobs import LIBRARIES
 from kafka_trial.preflight.plan import make_plans
+from kafka_trial.preflight.size_settings import LIBRARIES
 
 LIMIT = 32768
 SMALL_TOPIC = {"topic": {"max.message.bytes": LIMIT}}

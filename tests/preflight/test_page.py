@@ -8,8 +8,8 @@ import pytest
 
 from kafka_trial.cli import main
 from kafka_trial.preflight.answer import answer, as_json
-from kafka_trial.preflight.knobs import KNOBS, LIBRARIES
 from kafka_trial.preflight.plan import make_plans
+from kafka_trial.preflight.size_settings import LIBRARIES, SIZE_SETTINGS
 from kafka_trial.registry import CHECKOUT
 
 PAGE = (CHECKOUT / "docs" / "preflight.md").read_text()
@@ -21,9 +21,9 @@ def test_every_setting_is_there_with_its_default() -> None:
     found = {(role, name): settings for role, libraries, settings in rows for name in libraries.split(", ")}
     wanted = {
         (role, library or "all"): ", ".join(
-            f"`{knob.name}` {'none' if knob.default is None else knob.default}" for knob in knobs
+            f"`{setting.name}` {'none' if setting.default is None else setting.default}" for setting in size_settings
         )
-        for (role, library), knobs in KNOBS.items()
+        for (role, library), size_settings in SIZE_SETTINGS.items()
     }
     assert found == wanted
 

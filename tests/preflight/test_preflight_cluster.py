@@ -20,7 +20,7 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import FAIL, NOT_BEGUN, PASS, WRONG_INPUT
 from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.connection import Brokers
-from kafka_trial.preflight.knobs import BROKER, KNOBS
+from kafka_trial.preflight.size_settings import BROKER, SIZE_SETTINGS
 from kafka_trial.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -252,7 +252,7 @@ def test_what_is_not_there_is_told(at: tuple[str, str], capsys: pytest.CaptureFi
 def test_brokers_have_the_defaults_of_the_table(at: tuple[str, str]) -> None:
     """Those that the cluster of the tests does not set itself."""
     ours: Sequence[str] = ("message.max.bytes", "replica.fetch.max.bytes", "log.segment.bytes")
-    defaults = {knob.name: str(knob.default) for knob in KNOBS[BROKER, ""] if knob.name not in ours}
+    defaults = {setting.name: str(setting.default) for setting in SIZE_SETTINGS[BROKER, ""] if setting.name not in ours}
     with Brokers(at[0]) as brokers:
         found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, []))
         brokers.by_id = dict(found.brokers)

@@ -35,7 +35,7 @@ from kafka_trial.report.junit import NOT_TRIED
 from kafka_trial.report.sealed_files import file_digests
 from kafka_trial.trial.certificate_ledger import CertifyRequest
 from kafka_trial.trial.certify import begin_baseline, begin_certificate, certify, lanes_of
-from kafka_trial.trial.session import Trialed, TrialRequest
+from kafka_trial.trial.session import TrialOutcome, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
 from kafka_trial.trial.verify_certificate import verify
 
@@ -94,7 +94,7 @@ class Sitting:
             folder.write_json("verdict.json", table)
             write_reports(folder)
             verdict = SimpleNamespace(verdict=word, violations=())
-            yield one, Trialed(folder, verdict, "", earlier)  # type: ignore[arg-type]
+            yield one, TrialOutcome(folder, verdict, "", earlier)  # type: ignore[arg-type]
 
 
 def go(

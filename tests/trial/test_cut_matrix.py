@@ -20,7 +20,7 @@ from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS
 from kafka_trial.registry import find_consumer
 from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows, write_matrix
 from kafka_trial.report.row_files import append_row
-from kafka_trial.trial.cut_matrix import Walk, apis_used, walk
+from kafka_trial.trial.cut_matrix import MatrixRun, apis_used, walk
 from kafka_trial.trial.session import TrialRequest
 
 CONSUMER = find_consumer("python-at-least-once")
@@ -143,7 +143,7 @@ def go(
     sitting: Sitting, out: Path, *, consumer: Path = CONSUMER, say: Callable[[str], object] = str, **words: Any
 ) -> Matrix:
     session: Any = sitting
-    return walk(session, Walk(consumer, out, **words), say=say)
+    return walk(session, MatrixRun(consumer, out, **words), say=say)
 
 
 def test_a_walk_beside_the_consumer_goes_on_and_names_what_changed(tmp_path: Path) -> None:

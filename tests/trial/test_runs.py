@@ -23,7 +23,7 @@ from kafka_trial.trial.runs import (
     parse_seeds,
     run_all,
 )
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.verdict.decide import decide
 from kafka_trial.verdict.verdict_input import VerdictInput, Violation
@@ -62,11 +62,11 @@ def test_repeats_without_a_seed_draw_one_each() -> None:
 class _Staged(Session):
     """A session that has its verdicts in its pocket."""
 
-    def __init__(self, folder: Path, *left: Trialed | Interrupted) -> None:
+    def __init__(self, folder: Path, *left: TrialOutcome | Interrupted) -> None:
         self.console = Console(quiet=True)
         self._folder, self._left = folder, list(left)
 
-    def try_spec(self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0) -> Trialed:
+    def try_spec(self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0) -> TrialOutcome:
         outcome = self._left.pop(0)
         if isinstance(outcome, Interrupted):
             raise outcome
@@ -77,8 +77,11 @@ def test_the_worst_verdict_is_the_status_and_all_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each report, then a line a trial; the try that was unknown is counted too."""
-    first, second = (Trialed(RunFolder(tmp_path / name), UNKNOWN, "UNKNOWN: ground") for name in ("a", "b"))
-    trials = [Trialed(RunFolder(tmp_path / "c"), PASS, "PASS: told", (first,)), Trialed(second.folder, FAILED, "FAIL")]
+    first, second = (TrialOutcome(RunFolder(tmp_path / name), UNKNOWN, "UNKNOWN: ground") for name in ("a", "b"))
+    trials = [
+        TrialOutcome(RunFolder(tmp_path / "c"), PASS, "PASS: told", (first,)),
+        TrialOutcome(second.folder, FAILED, "FAIL"),
+    ]
     asked, _ = ask(_words("--seeds", "1..2"))
     assert run_all(_Staged(tmp_path, *trials), asked) == FAIL
     told = capsys.readouterr().out.splitlines()
@@ -91,7 +94,7 @@ def test_the_worst_verdict_is_the_status_and_all_are_counted(
 
 def test_ctrl_c_tells_what_was_done_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two of three: the interrupt goes on to whoever ends the command."""
-    trial = Trialed(RunFolder(tmp_path), PASS, "PASS: told")
+    trial = TrialOutcome(RunFolder(tmp_path), PASS, "PASS: told")
     asked, _ = ask(_words("--seeds", "1..3"))
     with pytest.raises(Interrupted):
         run_all(_Staged(tmp_path, trial, trial, Interrupted("by Ctrl-C")), asked)
@@ -141,7 +144,7 @@ def _words(*words: str, scenario: str = "control") -> Namespace:
 
 def test_the_demonstration_says_where_its_pages_are(tmp_path: Path) -> None:
     """Its last lines are the paths of both."""
-    trials = [Trialed(RunFolder(tmp_path / name), verdict, name) for name, verdict in (("a", PASS), ("b", FAILED))]
+    trials = [TrialOutcome(RunFolder(tmp_path / name), verdict, name) for name, verdict in (("a", PASS), ("b", FAILED))]
     assert demonstration_in_words(Demonstration(*trials)).splitlines()[-3:] == [
         "demo: sound: pass, faulty: fail — as it must be",
         f"page of the sound one: {tmp_path}/a/report.html",
@@ -151,7 +154,9 @@ def test_the_demonstration_says_where_its_pages_are(tmp_path: Path) -> None:
 
 def test_a_demonstration_in_which_one_trial_is_unknown_shows_nothing(tmp_path: Path) -> None:
     """Neither that all is as it must be, nor that it is not."""
-    passed, failed, unknown = (Trialed(RunFolder(tmp_path), verdict, "told") for verdict in (PASS, FAILED, UNKNOWN))
+    passed, failed, unknown = (
+        TrialOutcome(RunFolder(tmp_path), verdict, "told") for verdict in (PASS, FAILED, UNKNOWN)
+    )
     assert [
         Demonstration(passed, failed).exit_status,
         Demonstration(failed, passed).exit_status,

@@ -14,7 +14,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.cluster.doctor import SCRATCH_PREFIX
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder, open_run_folder
-from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, TrialOutcome
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.verdict_input import VerdictInput, Violation
@@ -100,12 +100,12 @@ def test_an_unknown_of_its_ground_is_tried_again_with_the_same_seed(
 
     with Session(judging=False) as session:
         monkeypatch.setattr(session, "run_one", run_one)
-        monkeypatch.setattr(session, "_trialed", lambda folder: Trialed(folder, _verdict(left.pop(0)), "told"))
+        monkeypatch.setattr(session, "_trialed", lambda folder: TrialOutcome(folder, _verdict(left.pop(0)), "told"))
         (asked,) = [ask(Attempt("python-at-least-once", "control"), tmp_path / "run")]
-        trialed = session.try_spec(asked.trial_spec, out=asked.out, retry_unknown=retries)
+        trial_outcome = session.try_spec(asked.trial_spec, out=asked.out, retry_unknown=retries)
     assert words[: len(runs)] == runs == words[: len(words) - len(left)]
-    assert (len(set(seeds)), len(set(places)), len(trialed.earlier)) == (1, len(runs), len(runs) - 1)
-    assert trialed.tries.startswith(f"unknown, tried again: {runs[-1]} ({len(runs)} tries)") is (len(runs) > 1)
+    assert (len(set(seeds)), len(set(places)), len(trial_outcome.earlier)) == (1, len(runs), len(runs) - 1)
+    assert trial_outcome.tries.startswith(f"unknown, tried again: {runs[-1]} ({len(runs)} tries)") is (len(runs) > 1)
 
 
 def test_what_ought_to_have_been_begun_earlier_is_begun_no_more(
@@ -116,7 +116,7 @@ def test_what_ought_to_have_been_begun_earlier_is_begun_no_more(
     asked[0] = replace(asked[0], begin_by_s=time.monotonic())
     with Session(judging=False) as session:
         monkeypatch.setattr(session, "run_one", lambda trial_spec, out: RunFolder(out))
-        monkeypatch.setattr(session, "_trialed", lambda folder: Trialed(folder, _verdict("unknown"), "told"))
+        monkeypatch.setattr(session, "_trialed", lambda folder: TrialOutcome(folder, _verdict("unknown"), "told"))
         begun = [one for one, _ in session.try_many(asked, side_by_side=1)]
         tried = session.try_spec(asked[0].trial_spec, out=tmp_path, retry_unknown=3, begin_by_s=asked[0].begin_by_s)
     assert (begun, tried.earlier) == (asked[1:], ())

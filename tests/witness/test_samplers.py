@@ -101,7 +101,9 @@ def sampled(folder: Path, program: str, *, processes: int) -> dict[str, object]:
         member = Subject(child_processes.spawn("m0", [sys.executable, "-c", program]))
         vmstat = folder / "vmstat"
         vmstat.write_text("nr_free_pages 9\noom_kill 3\n")
-        thread_group.start("vitals", lambda: sample_resources(run, lambda: [member], thread_group.stop, vmstat=vmstat))
+        thread_group.start(
+            "resource-sampler", lambda: sample_resources(run, lambda: [member], thread_group.stop, vmstat=vmstat)
+        )
 
         def whole() -> dict[str, object] | None:
             lines = [orjson.loads(line) for line in run.path.read_bytes().splitlines()]
@@ -140,7 +142,9 @@ def test_waiting_for_a_processor_is_told(tmp_path: Path) -> None:
     with ChildProcesses("test") as child_processes, Recorder(tmp_path, "run") as run, ThreadGroup("test") as group:
         member, broker = (child_processes.spawn(name, [sys.executable, "-c", BUSY]) for name in ("m0", "broker"))
         told = Subject(member)
-        group.start("vitals", lambda: sample_resources(run, lambda: [told], stop, brokers=lambda: [broker.pid]))
+        group.start(
+            "resource-sampler", lambda: sample_resources(run, lambda: [told], stop, brokers=lambda: [broker.pid])
+        )
         try:
             sample = wait_until(lambda: busy_sample(run.path), within_s=30, what="a sample of waits")
         finally:

@@ -33,14 +33,14 @@ def no_excuse(_: Claim, __: Attributes) -> tuple[Weight, str]:
 class Rule:
     """`claimed`: can this anomaly break the claim at all? `excuse`: weighs one instance where it can.
 
-    `core`: the deliveries that cannot be acquitted by a judge that never looks for it. `moot`: reasons for leaving a
-    case undecided that do not matter to a claimed delivery or state, whichever way the case went.
+    `always_for`: the deliveries that cannot be acquitted by a judge that never looks for it. `never_for`: reasons for
+    leaving a case undecided that do not matter to a claimed delivery or state, whichever way the case went.
     """
 
     claimed: Callable[[Claim], bool]
     excuse: Excuse = no_excuse
-    core: tuple[str, ...] = ()
-    moot: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
+    always_for: tuple[str, ...] = ()
+    never_for: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
 
 
 def always(_: Claim) -> bool:

@@ -205,7 +205,7 @@ def commit_past_end(partitions: Partitions) -> Findings:
     progress_in_kafka=True,
     intermediate_too=True,
     severity=170,
-    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
+    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, always_for=("at-least-once", "exactly-once")),
     message="{committed_offset} was committed on {place} before record {offset} was processed",
     deciding=("by_operator", "by_stranger"),
 )

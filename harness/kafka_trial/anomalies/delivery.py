@@ -47,8 +47,8 @@ def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     rule=Rule(
         under("at-least-once", "at-most-once", "exactly-once"),
         _skipped,
-        core=("at-least-once", "at-most-once", "exactly-once"),
-        moot={"at-most-once": (Undecided.UNCERTAIN_AFTER_KILL,)},
+        always_for=("at-least-once", "at-most-once", "exactly-once"),
+        never_for={"at-most-once": (Undecided.UNCERTAIN_AFTER_KILL,)},
     ),
     message="record {offset} of {place} was committed past and never processed",
     deciding=(
@@ -100,7 +100,7 @@ def skipped(partitions: Partitions) -> Findings:
     intermediate_too=True,
     severity=30,
     share_of=("records",),
-    rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),
+    rule=Rule(under("at-least-once", "exactly-once"), always_for=("at-least-once", "exactly-once")),
     message="record {offset} of {place} was never processed, although the drain was over",
     follows={"stuck-partition": on_the_partition, "head-of-line-blocking": on_the_partition},
 )
@@ -127,7 +127,7 @@ def unseen(partitions: Partitions) -> Findings:
     level="sink",
     severity=300,
     share_of=("deliveries", "completions", "effects"),
-    rule=Rule(under("at-most-once"), core=("at-most-once",)),
+    rule=Rule(under("at-most-once"), always_for=("at-most-once",)),
     message="record {offset} of {place} was delivered again",
 )
 def redelivered(partitions: Partitions) -> Findings:
@@ -161,7 +161,7 @@ def redelivered(partitions: Partitions) -> Findings:
     progress_in_kafka=True,
     severity=290,
     share_of=("deliveries", "completions", "effects"),
-    rule=Rule(under("at-least-once", "at-most-once"), core=("at-least-once",)),
+    rule=Rule(under("at-least-once", "at-most-once"), always_for=("at-least-once",)),
     message="record {offset} of {place} was delivered again, below {floor}, where its ownership epoch began",
 )
 def illegal_redelivery(partitions: Partitions) -> Findings:
@@ -244,7 +244,7 @@ def phantom(partitions: Partitions) -> Findings:
     level="sink",
     severity=40,
     share_of=("effects",),
-    rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
+    rule=Rule(under("at-most-once", "exactly-once"), always_for=("exactly-once",)),
     message="record {offset} of {place} had its effect again (effect number {number})",
 )
 def duplicate_effect(partitions: Partitions) -> Findings:

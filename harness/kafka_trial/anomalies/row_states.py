@@ -30,7 +30,7 @@ def _of_an_entity(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     needs=("effects", "records", "row states", "snapshot", "states compared"),
     level="sink",
     severity=45,
-    rule=Rule(_claimed, _of_an_entity, moot={"key": (Undecided.UNORDERED,)}),
+    rule=Rule(_claimed, _of_an_entity, never_for={"key": (Undecided.UNORDERED,)}),
     message="a state ended as that of record {older_offset} of partition {older_partition}, though it had been that of "
     "record {offset} of {place}, which is newer",
     deciding=("same_key",),

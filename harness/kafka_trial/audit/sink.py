@@ -48,7 +48,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Places:
+class IdColumns:
     """Where each partition of the sink begins, where what a committed reader sees ends, and where its log does;
     `first` and `late` are the first records of the span, and beyond it (-1: none)."""
 
@@ -59,7 +59,7 @@ class Places:
     late: Mapping[int, int]
 
     @classmethod
-    def of(cls, log: Log, span: Span) -> Places:
+    def of(cls, log: Log, span: Span) -> IdColumns:
         """Returns the places as they are now."""
         first, late = log.at(span.since_ns), log.at(span.until_ns + AHEAD_NS)
         offsets = ({partition: at for partition, (at, _) in found.items()} for found in (first, late))
@@ -137,7 +137,7 @@ def read_sink_topic(
     """
     if request.sink is None:
         return []
-    places, ids = Places.of(log, span), Ids(log.topic, span, event_writer)
+    places, ids = IdColumns.of(log, span), Ids(log.topic, span, event_writer)
     ranges: Ranges = places.ranges()
     reading = read_records(request, log.topic, ranges, budget, ids.take, identity=request.sink.identity)
     missing = *places.missing(log.topic), *reading.unread, *compacted(log.topic, configs)

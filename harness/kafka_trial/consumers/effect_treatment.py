@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Manner(Enum):
+class SinkBehaviour(Enum):
     """How the sink treats an effect."""
 
     NORMAL = "normal"
@@ -31,7 +31,7 @@ class Treatment:
     `for_everybody` these are then treated so whoever brings them: a record that cannot be handled.
     """
 
-    manner: Manner
+    behaviour: SinkBehaviour
     delay_s: float = 0.0
     members: Collection[str] | None = None
     records_max: int = 0
@@ -52,7 +52,9 @@ class Treatment:
 
     def waits(self, deadline_s: float) -> bool:
         """Tells whether an effect whose delay ends then (CLOCK_MONOTONIC) is still kept waiting."""
-        return self.manner is Manner.HELD or (self.manner is Manner.SLOW and time.monotonic() < deadline_s)
+        return self.behaviour is SinkBehaviour.HELD or (
+            self.behaviour is SinkBehaviour.SLOW and time.monotonic() < deadline_s
+        )
 
 
 @dataclass

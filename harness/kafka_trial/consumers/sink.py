@@ -21,7 +21,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
-from kafka_trial.consumers.effect_treatment import EffectWatch, Manner, Treatment
+from kafka_trial.consumers.effect_treatment import EffectWatch, SinkBehaviour, Treatment
 from kafka_trial.consumers.http_connection import (
     CLOSE,
     CONNECTIONS_MAX,
@@ -231,26 +231,26 @@ class Sink:
             **checksums(None if encoded else body),  # the sum of a compressed body says nothing about the value
         )
         arrived = [watch.arrived(member, record_id) for watch in self._watches]
-        manner = await self._waited(member, record_id)
+        behaviour = await self._waited(member, record_id)
         for arrival in arrived:
-            arrival.answered(done=manner is not Manner.REFUSING)
-        if manner is Manner.REFUSING:
+            arrival.answered(done=behaviour is not SinkBehaviour.REFUSING)
+        if behaviour is SinkBehaviour.REFUSING:
             record(outcome="fail")
             return REFUSED
-        record(outcome="info" if manner is Manner.CLOSING else "ok")
-        return CLOSE if manner is Manner.CLOSING else DONE
+        record(outcome="info" if behaviour is SinkBehaviour.CLOSING else "ok")
+        return CLOSE if behaviour is SinkBehaviour.CLOSING else DONE
 
-    async def _waited(self, member: str, record_id: str) -> Manner:
-        """Waits as its treatment asks, and returns the manner of the effect; that of one which ended is normal."""
+    async def _waited(self, member: str, record_id: str) -> SinkBehaviour:
+        """Waits as its treatment asks, and returns the behaviour of the effect; that of one which ended is normal."""
         treatment = next((one for one in self._treatments if one.takes(member, record_id)), None)
         if treatment is None:
-            return Manner.NORMAL
+            return SinkBehaviour.NORMAL
         deadline_s = time.monotonic() + treatment.delay_s
         while not treatment.over and treatment.waits(deadline_s):
-            left_s = deadline_s - time.monotonic() if treatment.manner is Manner.SLOW else None
+            left_s = deadline_s - time.monotonic() if treatment.behaviour is SinkBehaviour.SLOW else None
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), left_s)
-        return Manner.NORMAL if treatment.over else treatment.manner
+        return SinkBehaviour.NORMAL if treatment.over else treatment.behaviour
 
     def _crash_point(self, member: str, name: str) -> Answer:
         with self._lock:

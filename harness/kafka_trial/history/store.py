@@ -2,7 +2,7 @@
 
 `run.json scenario.json consumer.toml consumer/ payload/ schedule.json history/ logs/ cache/ verdict.json
 anomalies.jsonl series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
-It is read whole, or by a `Follower` while it is being written.
+It is read whole, or by a `HistoryTail` while it is being written.
 
 A folder can be packed: what was asked and what was seen, in one compressed file; what can be made again is left out.
 Times, owners and modes are left out too, and the host of the trial and where the consumer lay on it: the same history
@@ -191,7 +191,7 @@ def _events_of(file: Path) -> Iterator[Event]:
                 raise UnjudgeableError(f"{file.name}, line {number} is not an event: {error}") from error
 
 
-class Follower:
+class HistoryTail:
     """Yields the events that were appended to the files matching `pattern` since the last look."""
 
     def __init__(self, folder: Path, pattern: str) -> None:

@@ -38,7 +38,7 @@ from kafka_trial.model.table import FILE, Table, is_among, stacked, table
 from kafka_trial.model.trial_context import Window
 
 WORK = ("delivered", "processed", "committed", "moved", "never_begun", "unowned")
-DELIVERED, PROCESSED, COMMITTED, MOVED, NEVER_BEGUN, UNOWNED = range(len(WORK))
+DELIVERED, PROCESSED, COMMITTED, PROGRESSED, NEVER_BEGUN, UNOWNED = range(len(WORK))
 
 
 def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -105,12 +105,12 @@ def _work(batch: Batch) -> Table:
             what=np.where(own["kind"] == Kind.DELIVERED, DELIVERED, PROCESSED),
         ),
         _done(commits["slice"], commits["committer"], commits["effect_ns"], COMMITTED),
-        _done(rising["slice"], rising["committer"], rising["effect_ns"], MOVED),
+        _done(rising["slice"], rising["committer"], rising["effect_ns"], PROGRESSED),
         _done(
             asks["slice"],
             members_of(batch, asks["lane"], otherwise=-1),
             batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]),
-            MOVED,
+            PROGRESSED,
         ),
     )
     never_begun = own.take(_is_never_begun(batch, own))
@@ -179,10 +179,10 @@ def _fault_coverage(batch: Batch, work: Table) -> dict[str, Any]:
         later = work.take(work["time_ns"] > window.injected_ns)
         told = np.isin(later["what"], (DELIVERED, PROCESSED))
         after[at] = np.where(held[at] > 0, counts(later["slice"][told], size), 0)
-        moved[at] = np.where(held[at] > 0, counts(later["slice"][later["what"] == MOVED], size), 0)
+        moved[at] = np.where(held[at] > 0, counts(later["slice"][later["what"] == PROGRESSED], size), 0)
         own = work["member"] == names.get(window.member or "", -1)
         back = (own | (window.member is None)) & (work["time_ns"] > (window.healed_ns or NEVER))
-        traffic[at] = counts(work["slice"][back & (work["what"] == MOVED)], size)
+        traffic[at] = counts(work["slice"][back & (work["what"] == PROGRESSED)], size)
     return {"held": held, "after": after, "moved_after": moved, "traffic_after_heal": traffic}
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kafka_trial.judge.aborts import abort_lines
 from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
 from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
-from kafka_trial.judge.awaited_answers import awaited_answers
+from kafka_trial.judge.blocking_requests import blocking_requests
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.failed_batches import WORK, FailedBatches
@@ -39,10 +39,11 @@ from kafka_trial.model.families import (
     ABORTED_RECORDS,
     ANSWERED_COMMITS,
     ASSIGNMENT_RECORDS,
-    AWAITED_ANSWERS,
+    BLOCKING_REQUESTS,
     CLIENT_COMMITS,
     COMMIT_EPOCHS,
     COMMIT_REQUESTS,
+    COMMITTED_IN_TRANSACTION,
     COMPLETIONS,
     DELIVERIES,
     EARLY_LINES,
@@ -56,7 +57,6 @@ from kafka_trial.model.families import (
     REBALANCE_CALLBACKS,
     RECORDS,
     ROLLED_BACK_ROWS,
-    TAKEN_COMMITS,
     TRANSACTION_ENDS,
     UNREADABLE_LINES,
 )
@@ -185,8 +185,8 @@ class FileReader:
             (FETCHES, self._fetches.rows(columns, time_ns)),
             (TRANSACTION_ENDS, ended),
             (END_TXN_REQUESTS, end_requests),
-            (AWAITED_ANSWERS, awaited_answers(self.builder, columns)),
-            (TAKEN_COMMITS, self._taken.rows(columns)),
+            (BLOCKING_REQUESTS, blocking_requests(self.builder, columns)),
+            (COMMITTED_IN_TRANSACTION, self._taken.rows(columns)),
             (ANSWERED_COMMITS, answered_commits(self.builder.transactions, columns)),
         )
         parts += [made_rows(family, self.source, **found) for family, found in made if found]

@@ -15,7 +15,7 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, id_hashes
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
-from kafka_trial.model.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MOVED_KEYS, SENDS
+from kafka_trial.model.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MISSING_SENDS, MOVED_KEYS
 from kafka_trial.model.kernels import NONE, Array
 from kafka_trial.model.rows import Known
 from kafka_trial.model.trial_context import TrialContext
@@ -104,7 +104,7 @@ class IdJoins:
         gone = placed & ~self.known.records.has(id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
         return made_rows(
-            SENDS,
+            MISSING_SENDS,
             self.source,
             slice=slices[gone],
             seq=columns["seq"][rows],

@@ -220,7 +220,7 @@ class TakenCommits:
         self._pending = stacked(self._pending, _placed(columns, rows, slices))
 
     def rows(self, columns: Columns) -> dict[str, Array] | None:
-        """Returns the columns (TAKEN_COMMITS) of the commits that markers of the block took; None: they took none."""
+        """Returns the columns (COMMITTED_IN_TRANSACTION) of commits that markers of the block took; None if none."""
         ends = columns.is_kind("transaction_marker") & columns.absent("topic")
         at = np.flatnonzero(ends & (columns.codes("state", STATES) > 0))
         if not len(at) or not len(self._pending):

@@ -134,9 +134,9 @@ class Batch:
         """See `clocks.uncertainty`."""
         return clocks.uncertainty(self.trial_context, sources, time_ns)
 
-    def vague(self, sources: Array) -> Bools:
-        """See `clocks.vague`."""
-        return clocks.vague(self.trial_context, sources)
+    def untimed(self, sources: Array) -> Bools:
+        """See `clocks.untimed`."""
+        return clocks.untimed(self.trial_context, sources)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `wall_clock.monotonic`."""

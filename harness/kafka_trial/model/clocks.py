@@ -45,7 +45,7 @@ def uncertainty(trial_context: TrialContext, sources: Array, time_ns: Ints) -> I
     """
     timed = _member(_among(trial_context, trial_context.timed), sources)
     late_ns = _read_late(trial_context, sources, time_ns, timed=timed)
-    return np.where((time_ns != NEVER) & vague(trial_context, sources), np.maximum(time_ns, 0), late_ns)
+    return np.where((time_ns != NEVER) & untimed(trial_context, sources), np.maximum(time_ns, 0), late_ns)
 
 
 def earliest_append_ns(trial_context: TrialContext, sources: Array, time_ns: Ints) -> Ints:
@@ -55,7 +55,7 @@ def earliest_append_ns(trial_context: TrialContext, sources: Array, time_ns: Int
     return earliest_ns
 
 
-def vague(trial_context: TrialContext, sources: Array) -> Bools:
+def untimed(trial_context: TrialContext, sources: Array) -> Bools:
     """Returns whether each line is of a member that prints when its buffer is full, and not when it was itself."""
     if trial_context.settings.stdout != "buffered":
         return np.zeros(len(sources), np.bool_)
@@ -72,7 +72,7 @@ def own_times(trial_context: TrialContext, rows: Table) -> Table:
     before had been read.
     """
     own = np.isin(rows["kind"], LINE_KINDS) & _member(_among(trial_context, trial_context.timed), rows["source"])
-    buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(trial_context, rows["source"])
+    buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & untimed(trial_context, rows["source"])
     if buffered.any():
         rows = rows.having(time_ns=np.where(buffered, LINES.read(rows)["read_before_ns"], rows["time_ns"]))
     if not own.any():

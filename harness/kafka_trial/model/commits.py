@@ -164,7 +164,7 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     peak = picked(log["peak"], episodes["fell_row"], NONE)
     opened = ownership_epochs(batch).sorted_by("slice", "open_ns")
     opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns, ended_ns))
-    began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
+    began_ns = np.where(batch.untimed(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
     inside = opens[began_ns[held] > begun_ns[opens]]
     answers = answers_with_starts(batch).take(answers_with_starts(batch)["starts"]).sorted_by("slice", "at_ns")
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))

@@ -81,7 +81,7 @@ def from_outside(committers: Ints) -> dict[str, Array]:
     return {"by_operator": committers == OPERATOR, "maybe_operator": true_or_none(committers == STRANGER)}
 
 
-def standing(batch: Batch, at_ns: int | None) -> Ints:
+def committed_at(batch: Batch, at_ns: int | None) -> Ints:
     """Returns the committed offset of each slice that stood at `at_ns` (None: at the end of the log); NONE if none."""
     log = _effective(batch)
     if at_ns is not None:
@@ -101,7 +101,7 @@ def final_committed_offsets(batch: Batch) -> Ints:
     """
     if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
-    return standing(batch, None)
+    return committed_at(batch, None)
 
 
 def first_covering(batch: Batch, slices: Array, offsets: Array) -> Ints:

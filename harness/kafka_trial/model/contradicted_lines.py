@@ -78,7 +78,7 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
     before &= ~truncated_away(
         batch, lines["slice"], lines["offset"], lines["time_ns"]
     )  # it may be of the record before it
-    return before & ~batch.vague(lines["source"])
+    return before & ~batch.untimed(lines["source"])
 
 
 def _beyond_end(batch: Batch, lines: Table) -> Bools:
@@ -86,7 +86,7 @@ def _beyond_end(batch: Batch, lines: Table) -> Bools:
     and nothing shows that the log had been longer before."""
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
-    beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.vague(lines["source"])
+    beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.untimed(lines["source"])
     beyond &= ~truncated_away(batch, lines["slice"], lines["offset"], lines["time_ns"])
     return beyond | (lines["offset"] < 0)
 

@@ -43,7 +43,7 @@ def uncorroborated(batch: Batch) -> Table:
     """
     lines = callbacks(batch)
     asks = lines["kind"] == Kind.ASSIGNED
-    judged = asks & can_tell(batch, lines["source"], lines["time_ns"])
+    judged = asks & evidence_complete(batch, lines["source"], lines["time_ns"])
     if not judged.any():
         return _told(lines.take(judged), np.zeros(0, np.bool_))
     words = [_by_answers(batch, lines), _by_records(batch, lines)]
@@ -64,7 +64,7 @@ def false_assigned(batch: Batch) -> Table:
     return uncorroborated(batch).take(~uncorroborated(batch)["repeated"])
 
 
-def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
+def evidence_complete(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     """Returns of which lines the request log knows all that their member had been given.
 
     All request logs were read to the end and no broker had been stopped (see `request_logs.py`); the
@@ -134,7 +134,7 @@ def _by_answers(batch: Batch, lines: Table) -> Table:
     file, wanted = _files(batch, listed), _files(batch, lines)
     found = _counted(batch, file, listed["at_ns"], wanted, lines)
     # Of a line out of a buffer nobody knows what came before it.
-    then_ns = np.where(batch.vague(lines["source"]), NONE, batch.earliest(lines["time_ns"]))
+    then_ns = np.where(batch.untimed(lines["source"]), NONE, batch.earliest(lines["time_ns"]))
     last = at_or_before(file, listed["at_ns"], wanted, then_ns)
     newest = at_or_before(settled["source"], settled["at_ns"], lines["source"], then_ns)
     lasts = picked(listed["answer"], last, NONE) == newest

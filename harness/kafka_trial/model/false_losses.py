@@ -3,7 +3,8 @@
 Partitions are lost, and not revoked, where the member is out of its group already: a broker refused it, its session or
 its poll interval ran out, it had left. What is in hand then cannot be prevented from ending, which excuses it
 (`work-after-revoke`). The brokers know of each of these; where they saw none, the line counts as `revoked`. A request
-log that lacks the answer that gave the partition may lack the one that took it: then the line is believed (`can_tell`).
+log that lacks the answer that gave the partition may lack the one that took it: then the line is believed
+(`evidence_complete`).
 
 Not listed by the word "lost" alone: a member with an instance id does not say that its poll interval ran out, and a
 Java client that is closed while its group rebalances calls what it still has lost (`onLeavePrepare`).
@@ -21,7 +22,7 @@ from kafka_trial.history.consequences import Consequence
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.client_attribution import callbacks
 from kafka_trial.model.clients import incarnation_of, known_clients
-from kafka_trial.model.false_assignments import can_tell, is_uncorroborated
+from kafka_trial.model.false_assignments import evidence_complete, is_uncorroborated
 from kafka_trial.model.kernels import (
     NEVER,
     NONE,
@@ -61,7 +62,7 @@ def false_losses(batch: Batch) -> Table:
     opened = last_true(lines["file"], lines["kind"] == Kind.ASSIGNED)
     before = previous_in(lines["file"])
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
-    refutable = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
+    refutable = follows & (lines["kind"] == Kind.LOST) & evidence_complete(batch, lines["source"], lines["time_ns"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     shared = [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
     lost = np.flatnonzero(refutable & ~np.isin(member, shared))

@@ -251,9 +251,9 @@ CLAIMS = Family(
         "known": KNOWN,
     },
 )
-SENDS = Family(
+MISSING_SENDS = Family(
     "acknowledged sends that the control read does not hold",
-    (Kind.SENT,),
+    (Kind.MISSING_SEND,),
     {
         "offset": Column("offset", "the acknowledged offset; NONE: the acknowledgement gives none"),
         "id_hash": ID_HASH,
@@ -262,7 +262,7 @@ SENDS = Family(
 )
 MOVED_KEYS = Family(
     "acknowledged sends of keys that came to several partitions",  # time_ns: when it was acknowledged
-    (Kind.MOVED,),
+    (Kind.REPARTITIONED,),
     {
         "offset": OFFSET,
         "key_hash": Column("place", "the key as a number that is the same in all slices"),
@@ -303,7 +303,7 @@ OFFSETS_LOG_COMMITS = Family(
         "in_transaction": Column("flag", "IN_TRANSACTION: part of a transaction, pending until it ends; 0: of none"),
     },
 )
-TAKEN_COMMITS = Family(
+COMMITTED_IN_TRANSACTION = Family(
     "commits whose transaction was committed",  # that is where and when they take effect
     (Kind.COMMIT_TAKEN,),
     {
@@ -411,19 +411,19 @@ END_TXN_REQUESTS = Family(
         "lane": LANE,
     },
 )
-AWAITED_ANSWERS = Family(
+BLOCKING_REQUESTS = Family(
     "answers that members wait for",  # of any API but a fetch, which may wait for records, and heartbeats
-    (Kind.AWAITED,),
+    (Kind.BLOCKING_REQUEST,),
     {"answered_wall_ns": ANSWERED, "duration_ns": DURATION, "lane": LANE, "error_code": ERROR_CODE},
 )
 
 FAMILIES: Final = (
-    *(RECORDS, ABORTED_RECORDS, SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
+    *(RECORDS, ABORTED_RECORDS, MISSING_SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
     FAILED_BATCHES,
     *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS),
-    *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ANSWERED_COMMITS, ASSIGNMENT_RECORDS),
+    *(OFFSETS_LOG_COMMITS, COMMITTED_IN_TRANSACTION, ANSWERED_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),
-    *(TRANSACTION_ENDS, END_TXN_REQUESTS, AWAITED_ANSWERS),
+    *(TRANSACTION_ENDS, END_TXN_REQUESTS, BLOCKING_REQUESTS),
 )
 _FAMILY_OF = {kind: family for family in FAMILIES for kind in family.kinds}

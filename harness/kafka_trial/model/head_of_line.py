@@ -79,7 +79,7 @@ def _turns(batch: Batch) -> Table:
     work = member_lines(batch).take(np.isin(member_lines(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take((work["ownership_epoch"] >= 0) & (work["time_ns"] <= snapshot_ns_in(batch)))
     previous = previous_in(work["ownership_epoch"])
-    took = (work["kind"] == Kind.DELIVERED) & (previous >= 0) & ~batch.vague(work["source"])
+    took = (work["kind"] == Kind.DELIVERED) & (previous >= 0) & ~batch.untimed(work["source"])
     turns, before = work.take(took), work.take(previous[took])
     found = table(
         slice=turns["slice"],

@@ -38,7 +38,7 @@ OUTPUTS_MAX = 2**20  # partitions of an output topic
 def moves(batch: Batch) -> Table:
     """Returns the records of keys that came to several partitions, as far as they were done: when they were sent, begun
     (at the latest) and done (at the earliest); slices numbered as in the trial context."""
-    sends = batch.of(Kind.MOVED).sorted_by("slice", "offset")
+    sends = batch.of(Kind.REPARTITIONED).sorted_by("slice", "offset")
     if not len(sends):
         return table(slice=sends["slice"])
     worked = stacked(_by_lines(batch), _by_effects(batch))
@@ -74,7 +74,7 @@ def _by_lines(batch: Batch) -> Table:
     return done.only("slice", "offset").having(
         file=source * OUTPUTS_MAX,
         begun_at=begun_seq,
-        begun_ns=np.where(batch.vague(source), NEVER, begun_ns),  # out of a buffer: nobody knows when
+        begun_ns=np.where(batch.untimed(source), NEVER, begun_ns),  # out of a buffer: nobody knows when
         begun_source=source,
         begun_seq=begun_seq,
         done_at=done["seq"],

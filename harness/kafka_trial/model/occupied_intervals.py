@@ -2,7 +2,7 @@
 
 Computed across all partitions of a group: a process that works on one partition, or waits for the end of a transaction,
 is not idle with regard to the others. A fetch is left out, for a broker keeps one of empty partitions until there is
-something, and so is a heartbeat, for nobody waits for it (`judge/awaited_answers.py` has the whole list).
+something, and so is a heartbeat, for nobody waits for it (`judge/blocking_requests.py` has the whole list).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _records_in_hand(batch: Batch) -> Table:
     """Returns from when to when a member had each record in hand: to its end, or, where that is earlier, that of its
     ownership epoch."""
     begun = records_begun(batch)
-    begun = begun.take((begun["ownership_epoch"] >= 0) & ~batch.vague(begun["source"]))
+    begun = begun.take((begun["ownership_epoch"] >= 0) & ~batch.untimed(begun["source"]))
     closed_ns = picked(ownership_epochs(batch)["close_ns"], begun["ownership_epoch"], NEVER)
     return table(
         slice=begun["slice"],
@@ -95,7 +95,7 @@ def _records_in_hand(batch: Batch) -> Table:
 def _waits_for_answers(batch: Batch) -> Table:
     """Returns each wait of a process for a broker, from request to answer; after a retriable error, to its next
     request."""
-    asks = batch.of(Kind.AWAITED)
+    asks = batch.of(Kind.BLOCKING_REQUEST)
     answered_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"])
     begun_ns = answered_ns - asks["duration_ns"]
     row = incarnation_at(batch, members_of(batch, asks["lane"], otherwise=-1), begun_ns)

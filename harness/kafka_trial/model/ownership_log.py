@@ -96,7 +96,7 @@ def owners_in_turn(batch: Batch) -> Table:
     return rows.only("slice", "member").having(since_ns=rows["time_ns"], until_ns=until_ns)
 
 
-def bridged(batch: Batch) -> Table:
+def filled(batch: Batch) -> Table:
     """Returns the assignment records with nobody's gaps closed: the last owner stays until another gets the
     partition."""
     assignment_records = logged_assignments(batch)
@@ -173,7 +173,7 @@ def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> 
 
     Unknown: no record before the place gave it to anybody, or an owner's id was never seen on any lane.
     """
-    whole = bridged(batch)
+    whole = filled(batch)
     whole = whole.having(member=whole["client"])
     if not len(whole):
         return np.full(len(slices), -1, np.int64)

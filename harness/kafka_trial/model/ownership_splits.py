@@ -105,7 +105,7 @@ def _split_though_told(batch: Batch) -> Table:
     windows, ownership_epoch = zombie_windows(batch), work["ownership_epoch"]
     told_ns = picked(windows["told_ns"], ownership_epoch, NEVER)
     now_ns = batch.written_ns(work["source"], work["time_ns"])
-    fetched = ((now_ns > told_ns) | batch.vague(work["source"])) & fetched_though_told(
+    fetched = ((now_ns > told_ns) | batch.untimed(work["source"])) & fetched_though_told(
         batch, ownership_epoch, work["offset"], work["time_ns"]
     )
     begun = work["refusal_source"] >= 0
@@ -138,7 +138,7 @@ def _beside_owners(batch: Batch) -> Table:
     windows = zombie_windows(batch)
     work = work.take(picked(windows["loss"], work["ownership_epoch"], -1) >= 0)
     fetched, again_ns = (picked(windows[name], work["ownership_epoch"], NEVER) for name in ("fetched", "again_ns"))
-    vague = batch.vague(work["source"]) & (work["offset"] >= fetched)  # handled after it had been fetched
+    vague = batch.untimed(work["source"]) & (work["offset"] >= fetched)  # handled after it had been fetched
     at_ns = np.where(vague, np.maximum(work["time_ns"], at_latest(again_ns)), work["time_ns"])
     member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
     placed = work.having(time_ns=at_ns, member=member)

@@ -99,7 +99,7 @@ def _ready_ns(batch: Batch) -> Ints:
     """Returns since when each record and all before it had been handled; NEVER where one of them never was, or nobody
     knows when, for it was told out of a buffer."""
     first = first_handled_of_records(batch)
-    untold = batch.vague(picked(first_done(batch)["source"], first.row, -1))
+    untold = batch.untimed(picked(first_done(batch)["source"], first.row, -1))
     slices, handled_ns = batch.records["slice"], np.where(untold, NEVER, first.time_ns)
     return handled_ns[running_max(slices, handled_ns)] if len(slices) else handled_ns
 

@@ -89,7 +89,7 @@ def brought(batch: Batch, lines: Table) -> Bools:
     asks = fetches(batch)
     incarnation = incarnation_of(batch, lines["source"])
     wanted = lines["slice"] * (len(batch.incarnations) + 1) + incarnation
-    vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
+    vague = batch.untimed(lines["source"])  # out of a buffer: it may have been said at any time
     read_ns = np.where(vague, NEVER - 1, at_latest(lines["time_ns"]))
     said_ns = np.where(vague, NONE + 1, at_earliest(batch.earliest(lines["time_ns"])))
     got = _brought(asks, wanted, lines["offset"], read_ns)
@@ -162,7 +162,7 @@ def _fetched_by_anybody(batch: Batch, lines: Table) -> Bools:
     asks = timed_fetches(batch)
     asks = asks.take((asks["answered_bytes"] > 0) & (asks["error_code"] == 0)).sorted_by("slice", "begun_ns")
     lowest = -picked(-asks["fetch_position"], running_max(asks["slice"], -asks["fetch_position"]), NEVER)
-    read_ns = np.where(batch.vague(lines["source"]), NEVER - 1, at_latest(lines["time_ns"]))
+    read_ns = np.where(batch.untimed(lines["source"]), NEVER - 1, at_latest(lines["time_ns"]))
     row = at_or_before(asks["slice"], asks["begun_ns"], lines["slice"], read_ns)
     fetched: Bools = picked(lowest, row, NEVER) <= lines["offset"]
     return fetched

@@ -99,7 +99,7 @@ def effects_after_revoke(batch: Batch) -> tuple[Table, Table]:
     group, wanted = said["slice"] * size + said["source"], effects["slice"] * size + effects["file"]
     newest = at_or_before(group, said["time_ns"], wanted, effects["time_ns"])
     last = at_or_before(group, said["time_ns"], wanted, at_earliest(effects["time_ns"]))
-    known = (last >= 0) & (last == newest) & (effects["file"] >= 0) & ~batch.vague(effects["file"])
+    known = (last >= 0) & (last == newest) & (effects["file"] >= 0) & ~batch.untimed(effects["file"])
     known &= alone(batch, _speaker(said, last, effects))
     away = known & (picked(said["kind"], last, 0) == Kind.REVOKED) & ~_given_since(batch, effects, said, group, last)
     before = picked(previous_in(group), last, -1)

@@ -39,7 +39,7 @@ class Kind(IntEnum):
     LOG_END = 18
     FETCH_ASKED = 19
     FETCH_DROPPED = 20
-    SENT = 21
+    MISSING_SEND = 21
     ALTERED = 22
     ARRIVED = 23
     CLAIMED = 24
@@ -53,8 +53,8 @@ class Kind(IntEnum):
     SENT_LATER = 32
     UNREADABLE = 33
     ROLLED_BACK = 34
-    MOVED = 35
-    AWAITED = 36
+    REPARTITIONED = 35
+    BLOCKING_REQUEST = 36
     HANDED_ON = 37
     BATCH_FAILED = 38
     COMMIT_ANSWERED = 39

@@ -148,7 +148,7 @@ def floors(batch: Batch) -> Ints:
     durable = _durable(batch)
     starts = batch.log_starts[ownership_epochs(batch)["slice"]]
     floor = np.where(answered != NONE, answered, durable)
-    floor = np.where(batch.vague(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
+    floor = np.where(batch.untimed(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
     floor = np.where(without_right(batch), NONE, floor)  # and nobody told these where to start
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
 

@@ -145,7 +145,7 @@ def _progress(batch: Batch, at_ns: int) -> Ints:
     """Returns the committed offset of each slice at that time; NONE for all where progress is not in Kafka."""
     if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
-    return commits_log.standing(batch, at_ns)
+    return commits_log.committed_at(batch, at_ns)
 
 
 def _is_given_up(batch: Batch, at_ns: int) -> Bools:

@@ -72,7 +72,7 @@ def _by_ids(batch: Batch) -> Table:
     records = batch.records
     ends = per_group(records["slice"], records["offset"], batch.size, how="max", start=NONE)[told["slice"]]
     written = exactly(records["slice"], records["offset"], told["slice"], told["offset"]) >= 0
-    gone = (written | (told["offset"] > ends)) & ~np.isin(told["id_hash"], batch.of(Kind.SENT)["id_hash"])
+    gone = (written | (told["offset"] > ends)) & ~np.isin(told["id_hash"], batch.of(Kind.MISSING_SEND)["id_hash"])
     told = told.take(sent & ~aborted & gone & (told["offset"] >= starts[told["slice"]]) & np.bool_(whole))
     return table(
         slice=told["slice"],

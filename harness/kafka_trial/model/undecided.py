@@ -2,7 +2,7 @@
 
 A case is undecided where the evidence allows both that the anomaly is there and that it is not. Its verdict is never
 *pass* where the claim forbids the anomaly; `verdict/decide.py` counts the cases by reason. A rule names reasons that
-do not matter to a claim (`claim_rule.Rule.moot`). Why a whole verdict is unknown: `verdict/unknown_reasons.py`.
+do not matter to a claim (`claim_rule.Rule.never_for`). Why a whole verdict is unknown: `verdict/unknown_reasons.py`.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def before_late_revoked_line(batch: Batch, work: Table) -> Bools:
     given_back = revoke_confirmed_ns(batch, work["slice"], member, work["time_ns"])
     untold: Bools = picked(callbacks["kind"], last, 0) == Kind.ASSIGNED
     untold &= (picked(callbacks["time_ns"], last, NONE) < given_back) & alone(batch, work)
-    untold &= ~batch.vague(work["source"])
+    untold &= ~batch.untimed(work["source"])
     said_ns = batch.written_ns(work["source"][untold], work["time_ns"][untold])
     untold[untold] = said_ns > surely_read_ns(batch, given_back[untold], stalls=True)
     return untold

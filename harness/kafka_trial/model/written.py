@@ -126,7 +126,7 @@ def misplaced_records(batch: Batch) -> MisplacedRecords:
 
 def _sent(batch: Batch) -> Table:
     """Returns the acknowledged sends that the control read does not hold, sorted by (slice, offset)."""
-    return batch.of(Kind.SENT).sorted_by("slice", "offset", "seq")
+    return batch.of(Kind.MISSING_SEND).sorted_by("slice", "offset", "seq")
 
 
 def _log_starts(batch: Batch) -> Ints:

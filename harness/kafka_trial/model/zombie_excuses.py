@@ -73,7 +73,7 @@ def fetched_though_told(batch: Batch, epochs: Array, offsets: Array, time_ns: Ar
     """
     windows = zombie_windows(batch)
     fetched, told_ns = (picked(windows[name], epochs, NEVER) for name in ("fetched", "told_ns"))
-    vague = picked(batch.vague(ownership_epochs(batch)["source"]).astype(np.int64), epochs, 0) == 1
+    vague = picked(batch.untimed(ownership_epochs(batch)["source"]).astype(np.int64), epochs, 0) == 1
     later: Bools = (offsets >= fetched) & ((time_ns > told_ns) | vague)
     return later
 
@@ -249,8 +249,8 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
     record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
     until_ns = at_latest(told_ns)
     answered_ns = at_latest(_answered_last(batch, until_ns))
-    can_tell = zombie_windows(batch)["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
-    latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["ownership_epoch"]]
+    evidence_complete = zombie_windows(batch)["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
+    latest_ns = np.where(evidence_complete, answered_ns, NEVER)[pairs["ownership_epoch"]]
     came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
     return came
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafka_trial.cluster.broker_ends import last_error
+from kafka_trial.cluster.broker_exits import last_error
 from kafka_trial.cluster.cluster import node_in_words, node_name
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version, is_of, said_version
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
@@ -60,7 +60,7 @@ def broker_restart(injection: Injection) -> Iterator[Evidence]:
         ended = evidence.terminated(was, injection.process("inside"))
     finally:
         _start_again(handle)
-    if not ended.bit:
+    if not ended.took_effect:
         injection.hold(lambda: injection.topic("inside"))
         yield ended
         return
@@ -153,10 +153,10 @@ def _turns(
         cluster = injection.context.cluster
         node = cluster.brokers[broker] if broker in cluster.brokers else cluster.controllers[broker]
         turns.append(_turn(injection, node, before, version=version))
-        if not turns[-1].bit or injection.stop.is_set():
+        if not turns[-1].took_effect or injection.stop.is_set():
             break
     details = {"brokers": [dict(turn.details) for turn in turns]}
-    if not turns[-1].bit:
+    if not turns[-1].took_effect:
         return Evidence(False, turns[-1].message, details)
     as_version = f" by such of Kafka {version}" if version else ""
     return Evidence(True, f"{len(turns)} processes were replaced one after the other{as_version}", details)
@@ -169,11 +169,11 @@ def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot, *, 
     try:
         ended = ended_in_order(injection, handle, was)
         exit_s = time.monotonic() - began_s
-        if ended.bit and version is not None:
+        if ended.took_effect and version is not None:
             handle.become(version)
     finally:
         _start_again(handle)
-    if not ended.bit:
+    if not ended.took_effect:
         return ended
     if handle.id in injection.context.cluster.controllers:
         whole = injection.context.caught_up_within(handle.id, since_wall_s=began_wall_s, within_s=BACK_WITHIN_S)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.kafka_protocol.broker_features import broker_features
 from kafka_trial.kafka_protocol.cluster_changes import FeatureUpdate, update_features
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
@@ -154,17 +154,17 @@ class FaultContext:
 
     def offsets_log(self) -> OffsetsLog:
         """Returns a reader of what the witness of the offsets log has written about this group."""
-        return OffsetsLog(Follower(self.history, "offsets.jsonl"), self.group_name)
+        return OffsetsLog(HistoryTail(self.history, "offsets.jsonl"), self.group_name)
 
     def request_log(self) -> RequestLog:
         """Returns a reader of what the witness of the request log will write from now on."""
-        return RequestLog(Follower(self.history, "requests-b*.jsonl"))
+        return RequestLog(HistoryTail(self.history, "requests-b*.jsonl"))
 
 
 class OffsetsLog:
     """Events of one group in history/offsets.jsonl since the last look (O)."""
 
-    def __init__(self, follower: Follower, group: str) -> None:
+    def __init__(self, follower: HistoryTail, group: str) -> None:
         self._follower = follower
         self._group = group
 
@@ -176,7 +176,7 @@ class OffsetsLog:
 class RequestLog:
     """Requests that brokers answered, counted by API, as history/requests-b*.jsonl has them (R)."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: HistoryTail) -> None:
         self._follower = follower
         self.count(())
 

@@ -90,7 +90,7 @@ class CutSpec:
 
 def _complete(injection: Injection, seen: Evidence) -> Evidence:
     """Adds what became of the request: by the toxics, and by the log of the broker that it was sent to."""
-    if not seen.bit:
+    if not seen.took_effect:
         return seen.with_details(**injection.group_since())
     spec = CutSpec(**seen.details["spec"])
     cut = injection.lane_after.cut if injection.lane_after else None

@@ -4,7 +4,7 @@ Network faults first. A toxic that Toxiproxy reports as present proves nothing: 
 else's proxy, or the client may have gone around it. So each function asks what the kernel counted on the target's own
 connections (S) and what an own round trip through the same proxies met (P). Each route (client, broker) is a *hit* (the
 effect was there), a *miss* (traffic passed that should not have), or idle (nothing was offered, nothing can be said). A
-fault bit when there are hits, no misses, and, for each of the `clients` it had to reach, at least one hit.
+fault took effect when there are hits, no misses, and, for each of the `clients` it had to reach, at least one hit.
 
 Faults of processes and groups then. A signal that was sent proves nothing either (it may have gone to a bystander):
 what counts is the target's own process group, its sockets, what the other brokers say of leaders, and what the offsets
@@ -44,9 +44,9 @@ NO_CONNECTION = "the target had no live connection through its proxies: nothing 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Whether a fault bit, in a sentence, with the figures that show it."""
+    """Whether a fault took effect, in a sentence, with the figures that show it."""
 
-    bit: bool
+    took_effect: bool
     message: str
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ def latency(
         rise_ms={_name(route): round(rise, 1) for route, rise in sorted(risen.items())},
         bytes=flowed,
     )
-    if evidence.bit and flowed == 0:
+    if evidence.took_effect and flowed == 0:
         return Evidence(False, "no bytes flowed while round trips were slow: idle, or cut off", evidence.details)
     return evidence
 
@@ -166,10 +166,10 @@ def dropped(
     """Half-open: `lost` reach the proxy and go nowhere, and nothing queues: they were dropped, not held."""
     evidence = one_way(before, inside, held=lost, probe_passed=probe_passed, clients=clients)
     queued = sum(f.queue_bytes for f in flows(inside, lost))
-    if evidence.bit and queued:
+    if evidence.took_effect and queued:
         return Evidence(False, f"{queued} bytes wait in a queue: held, not dropped", evidence.details)
     message = evidence.message.replace(f"{lost} were held", f"{lost} were dropped")
-    return Evidence(evidence.bit, message, {**evidence.details, "queue_bytes": queued})
+    return Evidence(evidence.took_effect, message, {**evidence.details, "queue_bytes": queued})
 
 
 def slow_link(
@@ -195,7 +195,7 @@ def slow_link(
         **figures(inside),
     )
     unanswered = [probe for probe in probes_inside if probe.answer_ms is None]
-    if evidence.bit and unanswered:
+    if evidence.took_effect and unanswered:
         return Evidence(False, f"a probe was not answered ({unanswered[0].error}): cut off, not slow", evidence.details)
     return evidence
 
@@ -414,7 +414,7 @@ def broker_down(
     moves = moved(before, inside, broker)
     left_isr = sorted({partition for snapshot in inside for partition in _without(before, snapshot, broker)})
     evidence = process.with_details(broker=broker, role=role, moved=moves, left_isr_of=left_isr)
-    if not process.bit:
+    if not process.took_effect:
         return evidence
     if role not in moves:
         return Evidence(False, f"broker {broker}: {process.message}, but {role} did not move away", evidence.details)

@@ -54,7 +54,7 @@ class FaultSpec:
     HTTP server: consumers whose sink is none of them cannot be hit. `consequences`: what it does, or how that follows
     from its options.
     `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
-    back); it may take `bit` away, never give it without samples.
+    back); it may take `took_effect` away, never give it without samples.
     """
 
     name: str
@@ -154,7 +154,7 @@ def _checked(name: str, consequences: Collection[str]) -> frozenset[Consequence]
 
 
 def list_faults() -> dict[str, FaultSpec]:
-    """Returns every registered fault by name, sorted; modules of this package are walked once."""
+    """Returns every registered fault by name, sorted; modules of this package are matrix_run once."""
     for module in pkgutil.iter_modules(nemesis.__path__):
         importlib.import_module(f"{nemesis.__name__}.{module.name}")
     return dict(sorted(_REGISTRY.items()))

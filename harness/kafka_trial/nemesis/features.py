@@ -40,7 +40,7 @@ def finalise_feature(injection: Injection, *, feature: str = "group.version", le
     brokers = sorted(injection.context.cluster.brokers)
     inside = injection.hold_until(
         lambda: injection.features("inside", feature),
-        lambda looks: evidence.feature_finalised(before, looks, level, brokers=brokers).bit,
+        lambda looks: evidence.feature_finalised(before, looks, level, brokers=brokers).took_effect,
         within_s=KNOWN_WITHIN_S,
     )
     yield evidence.feature_finalised(before, inside, level, brokers=brokers)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kafka_trial.consumers.effect_treatment import Arrival, EffectWatch, Manner, Treatment
+from kafka_trial.consumers.effect_treatment import Arrival, EffectWatch, SinkBehaviour, Treatment
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.nemesis import handler_evidence
 from kafka_trial.nemesis.evidence import Evidence
@@ -39,20 +39,20 @@ def handler_slow(
     """
     if expire_poll_interval:
         delay_s = injection.outlast_poll_interval(delay_s)
-    slow = Treatment(Manner.SLOW, delay_s, injection.target.members, records_max=records)
+    slow = Treatment(SinkBehaviour.SLOW, delay_s, injection.target.members, records_max=records)
     judge = handler_evidence.some_handlers_slow if records else handler_evidence.handlers_slow
     incarnations = {member.name: member.incarnation for member in injection.context.members()}
 
     def judged(looks: Sequence[EffectsSnapshot]) -> Evidence:
         seen = judge(looks[-1], delay_s=min(delay_s, injection.for_s / 2))  # one comes when a record does
-        if not expire_poll_interval or not seen.bit:
+        if not expire_poll_interval or not seen.took_effect:
             return seen
         return _expired(injection, watch, incarnations).with_details(**seen.details)
 
     with _treated(injection, slow) as watch:
         looks = injection.hold_until(
             lambda: _look(injection, watch),
-            lambda looks: not expire_poll_interval or judged(looks).bit,
+            lambda looks: not expire_poll_interval or judged(looks).took_effect,
             within_s=LEAVES_WITHIN_S,
         )
         yield judged(looks)
@@ -61,14 +61,14 @@ def handler_slow(
 @fault("handler-failing", targets=MEMBERS, scope="members", heals=True, consequences=(), sinks=("http",))
 def handler_failing(injection: Injection) -> Iterator[Evidence]:
     """Refuses every effect (503): nothing is done, and whoever handles a record is told so."""
-    with _treated(injection, Treatment(Manner.REFUSING, members=injection.target.members)) as watch:
+    with _treated(injection, Treatment(SinkBehaviour.REFUSING, members=injection.target.members)) as watch:
         yield handler_evidence.handlers_failing(injection.hold(lambda: _look(injection, watch))[-1])
 
 
 @fault("poison-record", targets=MEMBERS, scope="members", heals=True, consequences=(), sinks=("http",))
 def poison_record(injection: Injection) -> Iterator[Evidence]:
     """Refuses the effect of one record (503), the next that comes, whenever and from whomever it comes again."""
-    poison = Treatment(Manner.REFUSING, members=injection.target.members, records_max=1, for_everybody=True)
+    poison = Treatment(SinkBehaviour.REFUSING, members=injection.target.members, records_max=1, for_everybody=True)
     with _treated(injection, poison) as watch:
         yield handler_evidence.record_poisoned(injection.hold(lambda: _look_at_refused(injection, watch))[-1])
 

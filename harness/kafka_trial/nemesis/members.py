@@ -91,7 +91,7 @@ def restart(injection: Injection) -> Iterator[Evidence]:
     before = injection.process("before")
     with _ended(injection, injection.context.group.leave):
         ended = evidence.terminated(before, injection.process("inside"))
-    if not ended.bit:
+    if not ended.took_effect:
         injection.hold(lambda: None)
         yield ended
         return
@@ -269,6 +269,6 @@ def _rebalanced(injection: Injection, before: GroupSnapshot, *, members_change: 
         return evidence.rebalanced(before, inside, members_change=members_change)
 
     inside = injection.hold_until(
-        lambda: injection.group_snapshot("inside"), lambda looks: judge(looks).bit, within_s=within_s
+        lambda: injection.group_snapshot("inside"), lambda looks: judge(looks).took_effect, within_s=within_s
     )
     return judge(inside)

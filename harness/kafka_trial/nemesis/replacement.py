@@ -39,10 +39,10 @@ def broker_replace(
     turns = []
     for old, new in pairs:
         turns.append(_replaced(injection, old, new, version))
-        if not turns[-1].bit or injection.stop.is_set():
+        if not turns[-1].took_effect or injection.stop.is_set():
             break
     details = {"brokers": [dict(turn.details) for turn in turns]}
-    if not turns[-1].bit:
+    if not turns[-1].took_effect:
         yield Evidence(False, turns[-1].message, details)
     else:
         told = ", ".join(f"{node_name(old)} by {node_name(new)}" for old, new in pairs[: len(turns)])
@@ -59,7 +59,7 @@ def _replaced(injection: Injection, old: int, new: int, version: str) -> Evidenc
     moved_s = time.monotonic() - began_s
     injection.topic("inside")
     ended = ended_in_order(injection, leaving, was)
-    if not ended.bit:
+    if not ended.took_effect:
         return ended
     _unregister(injection, old)
     cluster.leave(old)

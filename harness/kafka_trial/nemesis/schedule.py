@@ -205,18 +205,18 @@ def run_schedule(
     if exact:
         require_resolved(plan, known_names(context))
     first = min((planned.no for planned in plan.faults), default=0)
-    show = FaultRunner(context, exact=exact, await_stable=await_stable, first=first)
+    runner = FaultRunner(context, exact=exact, await_stable=await_stable, first=first)
     try:
         with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
-            show.stop = thread_group.stop
-            acts = [thread_group.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
+            runner.stop = thread_group.stop
+            runs = [thread_group.start(f"{p.no}-{p.fault}", runner.play, p) for p in plan.faults]
             ends_s = None if plan.length_s is None else time.monotonic() + plan.length_s
-            while any(act.is_alive() for act in acts) and not thread_group.errors and not pause(TICK_S, stop=stop):
+            while any(run.is_alive() for run in runs) and not thread_group.errors and not pause(TICK_S, stop=stop):
                 if progress:
-                    progress(show.in_force(), left_s=None if ends_s is None else ends_s - time.monotonic())
+                    progress(runner.in_force(), left_s=None if ends_s is None else ends_s - time.monotonic())
     finally:
-        show.heal_rest()
-    done = {outcome.planned.no: outcome for outcome in show.outcomes}
+        runner.heal_rest()
+    done = {outcome.planned.no: outcome for outcome in runner.outcomes}
     played = replace(plan, faults=tuple(done[p.no].planned if p.no in done else p for p in plan.faults))
     return played, tuple(done[no] for no in sorted(done))
 
@@ -259,8 +259,8 @@ class Outcome:
 
     @property
     def proven(self) -> bool:
-        """Whether it bit and, where it is to heal, traffic came back."""
-        return self.evidence.bit and (self.healed_traffic is not False or not self.heals)
+        """Whether it took effect and, where it is to heal, traffic came back."""
+        return self.evidence.took_effect and (self.healed_traffic is not False or not self.heals)
 
 
 @dataclass
@@ -403,7 +403,7 @@ class FaultRunner:
         evidence = outcome.evidence
         injection.journal(
             "evidence",
-            bit=evidence.bit,
+            bit=evidence.took_effect,
             heals=outcome.heals,
             healed_traffic=outcome.healed_traffic,
             healed_after_s=outcome.healed_after_s,
@@ -414,7 +414,7 @@ class FaultRunner:
             self.outcomes.append(outcome)
 
     def _failed(self, planned: Planned, injection: Injection | None, error: Exception) -> None:
-        """An injection that raised has undone itself (its `with` was left); says so, and that it did not bite.
+        """An injection that raised has undone itself (its `with` was left); says so, and that it had no effect.
 
         Whether undoing worked to the last is not known, so nobody else may use the cluster.
         """

@@ -133,7 +133,7 @@ def partitions_added(injection: Injection, *, added: int = 8) -> Iterator[Eviden
 
     looks = injection.hold_until(
         look,
-        lambda looks: evidence.partitions_added(before, [looks[-1][0]], looks[-1][1]).bit,
+        lambda looks: evidence.partitions_added(before, [looks[-1][0]], looks[-1][1]).took_effect,
         within_s=SERVED_WITHIN_S,
     )
     yield evidence.partitions_added(before, [topic for topic, _ in looks], looks[-1][1])

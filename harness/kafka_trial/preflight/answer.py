@@ -23,8 +23,8 @@ from kafka_trial.preflight.fetches import (
 )
 from kafka_trial.preflight.full_batches import full_batch, lowered, records_within
 from kafka_trial.preflight.hops import STORES, STORES_FULL, Hop, binding_hop, hops_of, refusing_hop
-from kafka_trial.preflight.knobs import JAVA, OTHER, Settings
 from kafka_trial.preflight.plan import Plan
+from kafka_trial.preflight.size_settings import JAVA, OTHER, Settings
 from kafka_trial.preflight.sizes import counted, duration_text, size_text
 
 SMALLER = (

@@ -16,8 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_trial.preflight.batches import batch_bytes, divided
-from kafka_trial.preflight.knobs import AIOKAFKA, FRANZ_GO, INT_MAX, JAVA, KAFKA_PYTHON, LIBRDKAFKA, QUEUED, SARAMA
 from kafka_trial.preflight.plan import Plan, librdkafka_fetch_bytes
+from kafka_trial.preflight.size_settings import (
+    AIOKAFKA,
+    FRANZ_GO,
+    INT_MAX,
+    JAVA,
+    KAFKA_PYTHON,
+    LIBRDKAFKA,
+    QUEUED,
+    SARAMA,
+)
 from kafka_trial.preflight.sizes import counted
 
 RESPONSE_OVERHEAD_BYTES: Final = 512  # what librdkafka allows for it: header, topic, and the like
@@ -232,12 +241,14 @@ def _decompressed(plan: Plan) -> list[Held]:
 def _queued(plan: Plan) -> list[Held]:
     """Returns the records that wait between the client and the application: those of sarama of each partition
     (`ChannelBufferSize`), those of kafka-go of a reader (`QueueCapacity`)."""
-    knob, most = plan.consumer.knob(QUEUED), plan.consumer.size_bytes(QUEUED) or 0
-    if knob is None:
+    setting, most = plan.consumer.setting_of(QUEUED), plan.consumer.size_bytes(QUEUED) or 0
+    if setting is None:
         return []
     each = plan.partitions_per_consumer if plan.consumer.library == SARAMA else 1
     of_each = f" of each of {counted(each, 'partition')}" if each > 1 else ""
-    return [Held("queued", each * most * plan.kafka_bytes_max, f"{knob.name} {most} × {plan.kafka_bytes_max}{of_each}")]
+    return [
+        Held("queued", each * most * plan.kafka_bytes_max, f"{setting.name} {most} × {plan.kafka_bytes_max}{of_each}")
+    ]
 
 
 def _handed_out(plan: Plan, fetched_bytes: int) -> Held:
@@ -246,7 +257,7 @@ def _handed_out(plan: Plan, fetched_bytes: int) -> Held:
     Java and kafka-python: `max.poll.records`; aiokafka: all, unless `max_poll_records` is set; librdkafka: one, its
     own message or the copy that bindings of other languages make of it (confluent-kafka's `Message`).
     """
-    if plan.consumer.library == LIBRDKAFKA or plan.consumer.knob("max.poll.records") is None:
+    if plan.consumer.library == LIBRDKAFKA or plan.consumer.setting_of("max.poll.records") is None:
         return Held("handed out", plan.kafka_bytes_max, "a record at a time")
     most = plan.consumer.size_bytes("max.poll.records")
     if most is None:

@@ -28,7 +28,8 @@ from fractions import Fraction
 from typing import Final
 
 from kafka_trial.preflight.batches import BATCH_OVERHEAD_BYTES, batch_bytes, divided
-from kafka_trial.preflight.knobs import (
+from kafka_trial.preflight.plan import Plan
+from kafka_trial.preflight.size_settings import (
     AIOKAFKA,
     FRANZ_GO,
     JAVA,
@@ -40,7 +41,6 @@ from kafka_trial.preflight.knobs import (
     OTHER,
     SARAMA,
 )
-from kafka_trial.preflight.plan import Plan
 
 DOES_NOT_SPLIT: Final = "{library} does not split a refused batch"
 SPLITS_THE_SAME: Final = (

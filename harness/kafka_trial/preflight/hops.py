@@ -19,8 +19,8 @@ from kafka_trial.preflight.fetches import (
     wire_batch_bytes,
 )
 from kafka_trial.preflight.full_batches import full_batch, lowered
-from kafka_trial.preflight.knobs import FRANZ_GO, INT_MAX, KAFKA_GO, LIBRDKAFKA, OTHER, SARAMA, Settings
 from kafka_trial.preflight.plan import Plan, librdkafka_fetch_bytes
+from kafka_trial.preflight.size_settings import FRANZ_GO, INT_MAX, KAFKA_GO, LIBRDKAFKA, OTHER, SARAMA, Settings
 
 REQUEST_OVERHEAD_BYTES: Final = 512  # of a Produce request beside its batch, upwards: header, topic, client id
 NOTHING_MOVES_IT: Final = (
@@ -146,7 +146,7 @@ def _full_batches(plan: Plan, alone: Hop) -> Iterator[Hop]:
     if full is None or full.splits:
         return
     limit = max(alone.limit_bytes, alone.needed_bytes)
-    role = (plan.topic if plan.topic.knob(alone.setting) else plan.broker).role
+    role = (plan.topic if plan.topic.setting_of(alone.setting) else plan.broker).role
     yield replace(
         alone,
         hop=STORES_FULL,
@@ -240,8 +240,8 @@ def _of_topic_or_broker(plan: Plan, own: tuple[str, Settings], others: tuple[str
 def _refusing(
     plan: Plan, hop: str, settings: Settings, name: str, measure: Measure, *, limit: int | None = None
 ) -> Hop:
-    knob, own = settings.knob(name), settings.size_bytes(name) or 0
-    named = knob.name if knob else name
+    setting, own = settings.setting_of(name), settings.size_bytes(name) or 0
+    named = setting.name if setting else name
     value = own if limit is None else limit
     change = f"raise {named} of the {settings.role} to {{needed}} bytes or more"
     return _limited(plan, hop, named, value, measure, _origin(settings, name, value), change)
@@ -263,10 +263,10 @@ def _limited(plan: Plan, hop: str, setting: str, limit: int, measure: Measure, o
 
 
 def _advisory(plan: Plan, hop: str, settings: Settings, name: str, limit: int) -> Hop:
-    knob = settings.knob(name)
+    setting = settings.setting_of(name)
     return Hop(
         hop=hop,
-        setting=knob.name if knob else name,
+        setting=setting.name if setting else name,
         limit_bytes=limit,
         refuses=False,
         needed_bytes=largest_batch_bytes(plan),

@@ -14,7 +14,7 @@ from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.preflight.batches import batch_bytes, largest
-from kafka_trial.preflight.knobs import BROKER, KNOBS, TOPIC
+from kafka_trial.preflight.size_settings import BROKER, SIZE_SETTINGS, TOPIC
 
 
 def words_of_cluster(brokers: Brokers, topic_name: str, group: str | None = None) -> tuple[dict[str, Any], list[str]]:
@@ -54,7 +54,7 @@ def _topic(brokers: Brokers, name: str) -> Topic:
 
 
 def _topic_settings(brokers: Brokers, topic: Topic, untold: list[str]) -> dict[str, str]:
-    names = [knob.name for knob in KNOBS[TOPIC, ""]]
+    names = [setting.name for setting in SIZE_SETTINGS[TOPIC, ""]]
     try:
         return _told(brokers.anyone(lambda at: cluster_queries.topic_configs(at, topic.name, names)))
     except NoAnswerError as error:
@@ -64,7 +64,7 @@ def _topic_settings(brokers: Brokers, topic: Topic, untold: list[str]) -> dict[s
 
 def _broker_settings(brokers: Brokers, nodes: Sequence[int], untold: list[str]) -> dict[str, str]:
     """Returns the settings of the brokers that lead partitions: the least of each where they differ."""
-    names = [knob.name for knob in KNOBS[BROKER, ""]]
+    names = [setting.name for setting in SIZE_SETTINGS[BROKER, ""]]
     together: dict[str, str] = {}
     for node in nodes:
         try:

@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kafka_trial.errors import InputError, none_of, reason, shown, unknown_name
-from kafka_trial.preflight import knobs
+from kafka_trial.preflight import size_settings
 from kafka_trial.preflight.batches import divided
-from kafka_trial.preflight.knobs import (
+from kafka_trial.preflight.size_settings import (
     BROKER,
     CODECS,
     CONSUMER,
     FRANZ_GO,
     JAVA,
-    KNOBS,
     LIBRARIES,
     LIBRDKAFKA,
     OF_FETCH,
     OF_RESPONSE,
     PRODUCER,
+    SIZE_SETTINGS,
     TOPIC,
     Settings,
     dotted,
@@ -255,11 +255,11 @@ def _settings(words: Mapping[str, Any], problems: list[str]) -> dict[str, Settin
         if not isinstance(given, Mapping):
             problems.append(f"{role} must be a table of settings: write [{role}], and below it NAME = VALUE")
             continue
-        library = str(words.get(f"{role}_library") or knobs.JAVA) if role in (PRODUCER, CONSUMER) else ""
+        library = str(words.get(f"{role}_library") or size_settings.JAVA) if role in (PRODUCER, CONSUMER) else ""
         if library and library not in LIBRARIES:
             problems.append(none_of(f"{role}_library", library, LIBRARIES))
             continue
-        found[role] = knobs.make_settings(role, library, given, problems)
+        found[role] = size_settings.make_settings(role, library, given, problems)
     return found
 
 
@@ -408,7 +408,7 @@ def words_of(
         own = _assignments(f"--{role}-setting", options.get(f"{role}_setting") or ())
         library = str(words.get(f"{role}_library") or JAVA)
         given = client_configs.get(role, {})
-        known = known_names(role, library) if library in LIBRARIES and (role, library) in KNOBS else set()
+        known = known_names(role, library) if library in LIBRARIES and (role, library) in SIZE_SETTINGS else set()
         if problems := [told for name in given if (told := _misspelt(name, known))]:
             raise InputError(f"--{role}-config", problems)
         of_file = {name: value for name, value in given.items() if dotted(name) in known}

@@ -19,7 +19,7 @@ from kafka_trial.report.certificate import BASELINE, Cell, Certificate, Certifie
 from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
 from kafka_trial.trial.consumer_files import ChangeWatch
-from kafka_trial.trial.session import Trialed, TrialRequest
+from kafka_trial.trial.session import TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 RUNS = "runs"
@@ -81,9 +81,9 @@ class CertificateLedger:
         """Returns the request for one trial, after what an earlier sitting left of it is gone."""
         return _request(self.certify_request, cell, begin_by_s)
 
-    def take(self, cell: Cell, outcome: Trialed | KafkaTrialError) -> str:
+    def take(self, cell: Cell, outcome: TrialOutcome | KafkaTrialError) -> str:
         """Writes down how a trial ended, and returns it in words."""
-        if isinstance(outcome, Trialed):
+        if isinstance(outcome, TrialOutcome):
             self._trials[cell] = _certified(self.certify_request, cell, outcome)
         else:
             self._not_begun[cell] = str(outcome)
@@ -126,7 +126,7 @@ def _watch(certify_request: CertifyRequest, begun: Certificate) -> ChangeWatch:
     return ChangeWatch(certify_request.consumer, payload, certify_request.out, begun.consumer["files"])
 
 
-def _certified(certify_request: CertifyRequest, cell: Cell, outcome: Trialed) -> CertifiedTrial:
+def _certified(certify_request: CertifyRequest, cell: Cell, outcome: TrialOutcome) -> CertifiedTrial:
     folder, earlier = (
         outcome.folder,
         [
@@ -142,7 +142,7 @@ def _inside(certify_request: CertifyRequest, folder: RunFolder) -> str:
     return folder.path.relative_to(certify_request.out.absolute()).as_posix()
 
 
-def _told(outcome: Trialed | KafkaTrialError) -> str:
+def _told(outcome: TrialOutcome | KafkaTrialError) -> str:
     if isinstance(outcome, KafkaTrialError):
         return f"not begun: {outcome}"
     tries = len(outcome.earlier) + 1

@@ -38,7 +38,7 @@ from kafka_trial.trial.consumer_files import (
     consumer_files,
     folder_digest,
 )
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.setup import run_metadata
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.verdict.unknown_reasons import PROVES_NOTHING
@@ -51,7 +51,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Walk:
+class MatrixRun:
     """What is asked: which consumer, and where rows, page and the run folders of what did not pass go.
 
     `rows` None: `cuts.jsonl` in `out`; one file may hold rows of several consumers. `source_digest` says which harness
@@ -78,47 +78,47 @@ class Walk:
     retry_unknown: int = 0
 
 
-def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Matrix:
+def walk(session: Session, matrix_run: MatrixRun, *, say: Callable[[str], object]) -> Matrix:
     """Tries what is missing of the matrix, writes rows and pages as it goes and says so, and returns the matrix.
 
     Raises:
         InputError: the consumer, an API or a row is wrong.
         StartError: the first trial, which shows what it uses, did not come to its end.
     """
-    until_s = None if walked.minutes is None else time.monotonic() + walked.minutes * 60
-    first = _spec(walked, registry.find_scenario(FIRST))
-    walked.out.mkdir(parents=True, exist_ok=True)
-    rows, source = walked.rows or walked.out / ROWS, walked.source_digest or folder_digest(registry.PACKAGE)
+    until_s = None if matrix_run.minutes is None else time.monotonic() + matrix_run.minutes * 60
+    first = _spec(matrix_run, registry.find_scenario(FIRST))
+    matrix_run.out.mkdir(parents=True, exist_ok=True)
+    rows, source = matrix_run.rows or matrix_run.out / ROWS, matrix_run.source_digest or folder_digest(registry.PACKAGE)
     image = first.consumer.image
     images = {image: require_image(connect(), image)} if image else {}
-    files = consumer_files(first.consumer.path, first.payload, out=walked.out, images=images)
+    files = consumer_files(first.consumer.path, first.payload, out=matrix_run.out, images=images)
     matrix_rows = [row for row in read_rows(rows) if _is_of(row, first)]
-    why_not = _why_not_counted(walked, first, files, source)
+    why_not = _why_not_counted(matrix_run, first, files, source)
     ours = {row.cell: row for row in matrix_rows if not why_not(row)}
-    place = walked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{walked.seed}"
-    apis = walked.apis or _apis(session, first, place / FIRST, say)
-    cells = cells_of(apis, places=walked.places, actions=walked.actions)
+    place = matrix_run.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{matrix_run.seed}"
+    apis = matrix_run.apis or _apis(session, first, place / FIRST, say)
+    cells = cells_of(apis, places=matrix_run.places, actions=matrix_run.actions)
     asked = {_key(cell) for cell in cells} - ours.keys()
     for because, count in Counter(why_not(row) for row in _newest(matrix_rows) if row.cell in asked).items():
         say(f"{count} cell{'s are' if count > 1 else ' is'} tried again: {because}")
-    watch = ChangeWatch(first.consumer.path, first.payload, walked.out, files.stored(), images)
-    _store_consumer(walked.out / CONSUMERS, files, {row.consumer_digest for row in matrix_rows})
+    watch = ChangeWatch(first.consumer.path, first.payload, matrix_run.out, files.stored(), images)
+    _store_consumer(matrix_run.out / CONSUMERS, files, {row.consumer_digest for row in matrix_rows})
     matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
-    requests = {_request(walked, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
+    requests = {_request(matrix_run, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
     tried = session.try_many(
-        list(requests), side_by_side=walked.side_by_side, until_s=until_s, retry_unknown=walked.retry_unknown
+        list(requests), side_by_side=matrix_run.side_by_side, until_s=until_s, retry_unknown=matrix_run.retry_unknown
     )
     for ended, (request, outcome) in enumerate(tried, start=1):
-        row = _row(walked, requests[request], outcome, request, consumer=files.digest, source=source)
+        row = _row(matrix_run, requests[request], outcome, request, consumer=files.digest, source=source)
         append_row(rows, row)
         ours[row.cell] = row
-        write_matrix(matrix, walked.out)
-        tries = [outcome.tries] if isinstance(outcome, Trialed) and outcome.tries else []
+        write_matrix(matrix, matrix_run.out)
+        tries = [outcome.tries] if isinstance(outcome, TrialOutcome) and outcome.tries else []
         told = ", ".join([row.verdict, *row.anomalies, *tries])
         say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
         if changes := watch.new_changes():
             say(changes)
-    write_matrix(matrix, walked.out)
+    write_matrix(matrix, matrix_run.out)
     return matrix
 
 
@@ -132,14 +132,16 @@ def _newest(rows: Sequence[CutRow]) -> list[CutRow]:
     return list({row.cell: row for row in rows}.values())
 
 
-def _why_not_counted(walked: Walk, first: TrialSpec, files: ConsumerFiles, source: str) -> Callable[[CutRow], str]:
+def _why_not_counted(
+    matrix_run: MatrixRun, first: TrialSpec, files: ConsumerFiles, source: str
+) -> Callable[[CutRow], str]:
     """Returns who says why a row of the matrix does not count any more; "" where it does."""
     libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
-    stored = _stored_consumers(walked.out / CONSUMERS)
+    stored = _stored_consumers(matrix_run.out / CONSUMERS)
     changes = {digest: files.changes_since(before) for digest, before in stored.items()} | {files.digest: []}
 
     def because(row: CutRow) -> str:
-        if not counts_for(row, source, walked.alike):
+        if not counts_for(row, source, matrix_run.alike):
             return "tried by another kafka-trial"
         if row.consumer_digest not in changes:
             return "tried with an earlier state of the consumer, whose files are not stored"
@@ -199,13 +201,15 @@ def named(option: str, given: Collection[str], known: Collection[str]) -> list[s
     return [name for name in known if name in given]
 
 
-def lanes_for(walked: Walk) -> int:
+def lanes_for(matrix_run: MatrixRun) -> int:
     """Returns how many lanes a cluster needs for its trials at once.
 
     Raises:
         InputError: the consumer or the version is wrong.
     """
-    return max(LANES, (walked.side_by_side or os.cpu_count() or 1) * _spec(walked, registry.find_scenario(FIRST)).lanes)
+    return max(
+        LANES, (matrix_run.side_by_side or os.cpu_count() or 1) * _spec(matrix_run, registry.find_scenario(FIRST)).lanes
+    )
 
 
 def _apis(session: Session, first: TrialSpec, place: Path, say: Callable[[str], object]) -> list[str]:
@@ -223,22 +227,26 @@ def _apis(session: Session, first: TrialSpec, place: Path, say: Callable[[str], 
     return apis
 
 
-def _request(walked: Walk, cell: Cell, place: Path) -> TrialRequest:
+def _request(matrix_run: MatrixRun, cell: Cell, place: Path) -> TrialRequest:
     for left in place.parent.glob(f"{cell.name}*"):  # of a walk that was stopped in the midst of this one
         shutil.rmtree(left)
-    return TrialRequest(_spec(walked, scenario_of(cell)), place)
+    return TrialRequest(_spec(matrix_run, scenario_of(cell)), place)
 
 
-def _spec(walked: Walk, scenario: Scenario) -> TrialSpec:
+def _spec(matrix_run: MatrixRun, scenario: Scenario) -> TrialSpec:
     return make_trial_spec(
-        scenario, walked.consumer, kafka_version=walked.kafka_version, seed=walked.seed, image=walked.image
+        scenario,
+        matrix_run.consumer,
+        kafka_version=matrix_run.kafka_version,
+        seed=matrix_run.seed,
+        image=matrix_run.image,
     )
 
 
 def _row(
-    walked: Walk,
+    matrix_run: MatrixRun,
     cell: Cell,
-    outcome: Trialed | KafkaTrialError,
+    outcome: TrialOutcome | KafkaTrialError,
     request: TrialRequest,
     *,
     consumer: str,
@@ -261,7 +269,7 @@ def _row(
             cut_only = all(NOT_REACHED in reason or PROVES_NOTHING in reason for reason in verdict.reasons)
             not_reached = cut_only and any(NOT_REACHED in reason for reason in verdict.reasons)
             word, told = (NOT_REACHED, told) if not_reached else (word, "; ".join(verdict.reasons))
-        run = folder.path.relative_to(walked.out.absolute()).as_posix()
+        run = folder.path.relative_to(matrix_run.out.absolute()).as_posix()
         if verdict.exit == PASS:
             run = ""
             shutil.rmtree(folder.path)
@@ -274,7 +282,7 @@ def _row(
         kafka_version=spec.kafka_version,
         seed=spec.seed,
         versions=versions,
-        commit=walked.commit,
+        commit=matrix_run.commit,
         began=began,
         lasted_s=lasted_s,
     )

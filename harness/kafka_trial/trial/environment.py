@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.broker_ends import ended_by_themselves
+from kafka_trial.cluster.broker_exits import ended_by_themselves
 from kafka_trial.cluster.cluster import BrokerHandle, Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.cluster.toxiproxy import ProxyLog

@@ -18,7 +18,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.consequences import consequences_in
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower
+from kafka_trial.history.store import HistoryTail
 from kafka_trial.model.drain_backlog import DrainBacklog
 from kafka_trial.model.group_presence import membership_of
 from kafka_trial.model.group_timeouts import DeclaredTimeouts, Movements
@@ -79,7 +79,7 @@ class GroupWatch:
     fetched_ns: int = 0  # when a member last asked for records further on than any before
 
     def __post_init__(self) -> None:
-        self._followers = [Follower(self.history, pattern) for pattern in SOURCES]
+        self._followers = [HistoryTail(self.history, pattern) for pattern in SOURCES]
         self._presence = PresenceCollector(self.group)
 
     def update(self) -> GroupWatch:

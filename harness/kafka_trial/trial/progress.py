@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.history.store import HistoryTail, RunFolder
 from kafka_trial.model.group_timeouts import TIMES_FURTHER, Movements
 from kafka_trial.model.liveness_bounds import FRESH_MIN
 
@@ -64,7 +64,7 @@ class Progress:
         history = self.folder.history
         self.moves = MovementWatch(self.topic)
         self._followers = [
-            Follower(history, pattern)
+            HistoryTail(history, pattern)
             for pattern in (
                 *("observer.jsonl", "offsets.jsonl", "through.jsonl"),
                 *("consumer-*.jsonl", "sink.jsonl", "workload.jsonl"),

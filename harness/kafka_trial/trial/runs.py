@@ -20,7 +20,7 @@ from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, did_you_mean, wo
 from kafka_trial.history.store import check_out
 from kafka_trial.option_checks import check_seed
 from kafka_trial.scenario import Scenario
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 
 SEEDS_MAX = 10_000
@@ -74,7 +74,7 @@ def consumer_in_words(given: str) -> str | None:
 
 def run_all(session: Session, requests: Sequence[TrialRequest], *, retry_unknown: int = 0) -> int:
     """Runs and reports the trials in turn, then says how all of them ended; returns the worst status."""
-    done: list[Trialed] = []
+    done: list[TrialOutcome] = []
     try:
         for one in requests:
             done.append(session.try_spec(one.trial_spec, out=one.out, retry_unknown=retry_unknown))
@@ -84,19 +84,19 @@ def run_all(session: Session, requests: Sequence[TrialRequest], *, retry_unknown
         if len(requests) > 1:
             with session.console.paused():
                 print("\n".join(summary(requests, done)), flush=True)
-    return worst(trialed.verdict.exit for trialed in done)
+    return worst(trial_outcome.verdict.exit for trial_outcome in done)
 
 
-def summary(requests: Sequence[TrialRequest], done: Sequence[Trialed]) -> list[str]:
+def summary(requests: Sequence[TrialRequest], done: Sequence[TrialOutcome]) -> list[str]:
     """Returns a line for each trial that was done, and one that counts them; of a retried one every try counts."""
     lines = [
-        f"seed {one.trial_spec.seed}: {trialed.verdict.verdict}  {trialed.folder.path}"
-        + (f"  ({trialed.tries})" if trialed.tries else "")
-        for one, trialed in zip(requests, done, strict=False)
+        f"seed {one.trial_spec.seed}: {trial_outcome.verdict.verdict}  {trial_outcome.folder.path}"
+        + (f"  ({trial_outcome.tries})" if trial_outcome.tries else "")
+        for one, trial_outcome in zip(requests, done, strict=False)
     ]
-    counted = Counter(trialed.verdict.verdict for trialed in done)
+    counted = Counter(trial_outcome.verdict.verdict for trial_outcome in done)
     words = ", ".join(f"{counted[word]} {word}" for word in ("fail", "unknown", "pass") if counted[word])
-    again = sum(len(trialed.earlier) for trialed in done)
+    again = sum(len(trial_outcome.earlier) for trial_outcome in done)
     tried = f"; {again} unknown before, tried again" if again else ""
     missing = f"; {len(requests) - len(done)} not done" if len(done) < len(requests) else ""
     return ["", *lines, f"{len(done)} trials: {words or 'none ended'}{tried}{missing}"]
@@ -163,8 +163,8 @@ def _check_fits(trial_spec: TrialSpec, cluster: AttachedCluster) -> None:
 class Demonstration:
     """Both trials, and whether the verdicts are as they must be."""
 
-    sound: Trialed
-    faulty: Trialed
+    sound: TrialOutcome
+    faulty: TrialOutcome
 
     @property
     def as_it_must_be(self) -> bool:
@@ -209,5 +209,7 @@ def demonstration_in_words(demonstration: Demonstration) -> str:
     verdicts = f"sound: {demonstration.sound.verdict.verdict}, faulty: {demonstration.faulty.verdict.verdict}"
     ending = "as it must be" if demonstration.as_it_must_be else "NOT as it must be (sound: pass, faulty: fail)"
     trials = {"sound": demonstration.sound, "faulty": demonstration.faulty}
-    pages = [f"page of the {role} one: {trialed.folder.path / 'report.html'}" for role, trialed in trials.items()]
+    pages = [
+        f"page of the {role} one: {trial_outcome.folder.path / 'report.html'}" for role, trial_outcome in trials.items()
+    ]
     return "\n".join([*parts, f"demo: {verdicts} — {ending}", *pages])

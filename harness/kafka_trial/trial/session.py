@@ -38,13 +38,13 @@ TRIAL_WITHIN_S = 900.0
 
 
 @dataclass(frozen=True)
-class Trialed:
+class TrialOutcome:
     """One trial, run and judged; `earlier` are the tries of it that were unknown because of their environment."""
 
     folder: RunFolder
     verdict: Verdict
     text: str
-    earlier: tuple[Trialed, ...] = ()
+    earlier: tuple[TrialOutcome, ...] = ()
     ending: str = ""  # of what a terminal shows of it: the verdict once more, and where its page is
 
     @property
@@ -68,7 +68,9 @@ class TrialRequest:
 
 
 _Waiting = queue.SimpleQueue[TrialRequest]
-_Done = queue.SimpleQueue[tuple[TrialRequest, Trialed | KafkaTrialError] | None]  # None: a bench has nothing left to do
+_Done = queue.SimpleQueue[
+    tuple[TrialRequest, TrialOutcome | KafkaTrialError] | None
+]  # None: a bench has nothing left to do
 
 
 class Session:
@@ -107,7 +109,7 @@ class Session:
         retry_unknown: int = 0,
         image: str | None = None,
         load: float | None = None,
-    ) -> Trialed:
+    ) -> TrialOutcome:
         """Runs one trial and judges it; one whose environment made it unknown, up to `retry_unknown` times more.
 
         Raises:
@@ -119,13 +121,13 @@ class Session:
 
     def try_spec(
         self, trial_spec: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0, begin_by_s: float = math.inf
-    ) -> Trialed:
+    ) -> TrialOutcome:
         """Runs one trial and judges it; where its environment made it unknown, tries again with the same seed, but
         begins nothing after `begin_by_s` (monotonic clock).
 
         Every try has a run folder of its own: `out`, then `out` with -try2, -try3 behind its name.
         """
-        earlier: list[Trialed] = []
+        earlier: list[TrialOutcome] = []
         while True:
             last = self._trialed(self.run_one(trial_spec, out=_place(out, len(earlier))))
             if len(earlier) >= retry_unknown or not last.verdict.retriable or time.monotonic() > begin_by_s:
@@ -171,7 +173,7 @@ class Session:
         side_by_side: int | None = None,
         until_s: float | None = None,
         retry_unknown: int = 0,
-    ) -> Iterator[tuple[TrialRequest, Trialed | KafkaTrialError]]:
+    ) -> Iterator[tuple[TrialRequest, TrialOutcome | KafkaTrialError]]:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
         Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
@@ -226,9 +228,9 @@ class Session:
                 self.clusters.end_unused(alone=True)
         done.put(None)
 
-    def _trialed(self, folder: RunFolder) -> Trialed:
+    def _trialed(self, folder: RunFolder) -> TrialOutcome:
         verdict = self.check(folder)
-        return Trialed(folder, verdict, text_report(folder), ending=last_lines(folder))
+        return TrialOutcome(folder, verdict, text_report(folder), ending=last_lines(folder))
 
     def check(self, folder: RunFolder) -> Verdict:
         """Has a run folder judged by the session's judge, and returns the verdict."""
@@ -272,7 +274,7 @@ def _queue(requests: Iterable[TrialRequest]) -> _Waiting:
     return waiting
 
 
-def _next(done: _Done, thread_group: ThreadGroup) -> tuple[TrialRequest, Trialed | KafkaTrialError] | None:
+def _next(done: _Done, thread_group: ThreadGroup) -> tuple[TrialRequest, TrialOutcome | KafkaTrialError] | None:
     wait_until(
         lambda: not done.empty() or thread_group.errors,
         within_s=TRIAL_WITHIN_S,

@@ -156,7 +156,7 @@ def _opened(
         )
     )
     thread_group.start(
-        "vitals",
+        "resource-sampler",
         lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=lambda: _broker_pids(cluster)),
     )
     context = FaultContext(

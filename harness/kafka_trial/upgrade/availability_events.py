@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.history.store import HistoryTail, RunFolder
 from kafka_trial.model.kernels import Ints
 from kafka_trial.model.trial_context import TrialContext
 
@@ -154,4 +154,4 @@ def seconds(ns: float) -> float:
 
 
 def events_of(folder: RunFolder, source: str) -> Iterator[Event]:
-    yield from Follower(folder.history, f"{source}.jsonl").new_events()
+    yield from HistoryTail(folder.history, f"{source}.jsonl").new_events()

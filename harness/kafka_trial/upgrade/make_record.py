@@ -34,7 +34,7 @@ from kafka_trial.compatibility.settings import CHANGES
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event
 from kafka_trial.history.refused_requests import refusal_in_words, refused_of_run
-from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.history.store import HistoryTail, RunFolder
 from kafka_trial.report.certificate import trial_times
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.explain import explanations
@@ -260,7 +260,7 @@ def _turns(evidence: Event, at_s: float) -> Iterator[BrokerRoll]:
 
 
 def _events(folder: RunFolder, source: str) -> Iterator[Event]:
-    yield from Follower(folder.history, f"{source}.jsonl").new_events()
+    yield from HistoryTail(folder.history, f"{source}.jsonl").new_events()
 
 
 def _finalised(states: Sequence[ClusterState]) -> Mapping[str, int] | None:

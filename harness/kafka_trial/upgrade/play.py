@@ -256,7 +256,9 @@ class UpgradePlay:
             context, plan, progress=environment.show_progress, await_stable=environment.await_stable
         )
         without_effect = [
-            f"{one.planned.fault} had no effect: {one.evidence.message}" for one in outcomes if not one.evidence.bit
+            f"{one.planned.fault} had no effect: {one.evidence.message}"
+            for one in outcomes
+            if not one.evidence.took_effect
         ]
         return list(played.faults), without_effect
 

@@ -180,7 +180,7 @@ def _weigh(found: AnomalyResult, claim: Claim) -> _Weighed:
     guilty = [instance for instance, weight, _ in weights if weight == "violation"]
     excused = Counter(because for _, weight, because in weights if weight == "tolerated")
     clusters = [instance for instance, weight, _ in weights if weight == "ground"]
-    moot = (*rule.moot.get(claim.delivery, ()), *rule.moot.get(claim.state, ()))
+    moot = (*rule.never_for.get(claim.delivery, ()), *rule.never_for.get(claim.state, ()))
     undecided = Counter({reason: count for reason, count in found.undecided.items() if reason not in moot})
     undecided += Counter(because for _, weight, because in weights if weight == "undecided")
     # What was only counted is like what was kept: it is added where most of that is.
@@ -368,7 +368,7 @@ def breaks(rule: Rule) -> list[str]:
 def needed(claim: Claim) -> list[str]:
     """Returns the anomalies that must be looked for before the claim can be acquitted."""
     by_severity = sorted(list_invariants(), key=lambda one: one.severity)
-    core = [one.name for one in by_severity if claim.delivery in one.rule.core]
+    core = [one.name for one in by_severity if claim.delivery in one.rule.always_for]
     return [*core, *_limited(claim)]
 
 

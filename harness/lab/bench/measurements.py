@@ -95,17 +95,17 @@ def bench_trial(runs: int) -> Iterator[Figure]:
         began_s = time.monotonic()
         with tempfile.TemporaryDirectory() as place, Session(console=Console(quiet=True)) as session:
             for name, seconds in took.items():
-                trialed = session.try_one(
+                trial_outcome = session.try_one(
                     registry.find_scenario("member-killed"),
                     registry.find_consumer("python-at-least-once"),
                     seed=1,
                     out=Path(place) / name,
                 )
-                if trialed.verdict.verdict != "pass":
-                    raise UnjudgeableError(f"only a trial that passes is measured, this one: {trialed.text}")
+                if trial_outcome.verdict.verdict != "pass":
+                    raise UnjudgeableError(f"only a trial that passes is measured, this one: {trial_outcome.text}")
                 seconds.append(time.monotonic() - began_s)
                 began_s = time.monotonic()
-            for phase, phase_s in _phases(trialed.folder, seconds[-1]):
+            for phase, phase_s in _phases(trial_outcome.folder, seconds[-1]):
                 phases[phase].append(phase_s)
     yield Figure("member-killed trial, cluster and Spark cold", "s", tuple(took["cold"]), "28, must 34")
     yield Figure("member-killed trial, cluster and Spark warm", "s", tuple(took["warm"]), "20, must 24")

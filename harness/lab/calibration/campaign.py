@@ -25,7 +25,7 @@ from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from lab.calibration.attempts import (
     NOT_BEGUN,
     ROWS_NAME,
@@ -90,7 +90,7 @@ def calibrate(
             ended += 1
             row = row_of(asked[one], outcome)
             try:
-                if store and isinstance(outcome, Trialed) and row.as_expected:
+                if store and isinstance(outcome, TrialOutcome) and row.as_expected:
                     row = replace(row, stored=_store(row.attempt, outcome.folder))
             finally:
                 append_row(rows, row)  # whatever became of the store
@@ -179,7 +179,7 @@ def request_of(attempt: Attempt) -> TrialRequest:
     return ask(attempt, folder)
 
 
-def row_of(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
+def row_of(attempt: Attempt, outcome: TrialOutcome | KafkaTrialError) -> Row:
     """Returns what came out of an attempt, by the harness and the consumer of today."""
     header = header_of(attempt.consumer)
     about: dict[str, Any] = {

@@ -21,7 +21,7 @@ from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.blocking_turns_figures import Figures, Knobs, figures_of, predicted_drain_s, predicted_rate_per_s
@@ -192,7 +192,7 @@ def try_missing(
         for number, (request, outcome) in enumerate(tried, start=1):
             row = row_of(asked[request], predicted[asked[request]], outcome)
             append_row(file, row)
-            if isinstance(outcome, Trialed) and row.cell in DRAWN:
+            if isinstance(outcome, TrialOutcome) and row.cell in DRAWN:
                 append_timeline(timeline_row(outcome.folder, case=CASE, cell=row.cell, seed=row.seed, anomaly=BLOCKED))
             say(f"{number}/{len(asked)} {row_in_words(row)}")
 
@@ -210,7 +210,7 @@ def prediction(cell: BlockingTurnsCell) -> tuple[float | None, float | None]:
 
 
 def row_of(
-    cell: BlockingTurnsCell, predicted: tuple[float | None, float | None], outcome: Trialed | KafkaTrialError
+    cell: BlockingTurnsCell, predicted: tuple[float | None, float | None], outcome: TrialOutcome | KafkaTrialError
 ) -> BlockingTurnsRow:
     """Returns what came of a trial."""
     about: dict[str, Any] = {

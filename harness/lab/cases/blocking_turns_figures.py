@@ -14,7 +14,7 @@ from typing import Final
 
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.history.store import HistoryTail, RunFolder
 from kafka_trial.preflight.answer import drain
 from kafka_trial.preflight.plan import make_plans
 
@@ -91,17 +91,17 @@ def figures_of(folder: RunFolder, records_per_fetch: int) -> Figures:
     Raises:
         UnjudgeableError: its history cannot be read, or holds no record.
     """
-    sent = list(Follower(folder.history, "workload.jsonl").new_events())
+    sent = list(HistoryTail(folder.history, "workload.jsonl").new_events())
     records = {(one.partition, one.offset): one for one in sent if one.kind == "send" and one.outcome == "ok"}
     if not records:
         raise UnjudgeableError(f"{folder.path}: no record was acknowledged")
     ((hot, _),) = Counter(partition for partition, _ in records).most_common(1)
     written = {offset: one for (partition, offset), one in records.items() if partition == hot and offset is not None}
-    told = list(Follower(folder.history, "consumer-*.jsonl").new_events())
+    told = list(HistoryTail(folder.history, "consumer-*.jsonl").new_events())
     begun, ended = (_first(told, hot, kind) for kind in ("delivered", "processed"))
     burst_ns = [one.time_ns for one in sent if one.kind == "load" and one.details.get("name") == "burst"]
     offsets = _whole_fetches(written, begun, records_per_fetch)
-    commits = _commits(Follower(folder.history, "offsets.jsonl").new_events(), hot)
+    commits = _commits(HistoryTail(folder.history, "offsets.jsonl").new_events(), hot)
     return Figures(
         rate_per_s=_rate(offsets, begun),
         fetches=max(0, len(offsets) - 1) // records_per_fetch,

@@ -22,7 +22,7 @@ from kafka_trial.report.row_files import append_row
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.attempts import NOT_BEGUN
 from lab.calibration.campaign import LANES_EACH
@@ -80,10 +80,10 @@ def request_of(cell: Cell, seed: int) -> TrialRequest:
     return TrialRequest(make_trial_spec(cell.scenario(seed), registry.CHECKOUT / cell.consumer, seed=seed), folder)
 
 
-def row_of(cell: Cell, seed: int, outcome: Trialed | KafkaTrialError, *, keep: bool = False) -> CrashRow:
+def row_of(cell: Cell, seed: int, outcome: TrialOutcome | KafkaTrialError, *, keep: bool = False) -> CrashRow:
     """Returns what came of a trial; its folder stays where it contradicts itself, or to `keep` it."""
-    began = isinstance(outcome, Trialed)
-    events = list(outcome.folder.events()) if isinstance(outcome, Trialed) else []
+    began = isinstance(outcome, TrialOutcome)
+    events = list(outcome.folder.events()) if isinstance(outcome, TrialOutcome) else []
     row = CrashRow(
         cell=cell.name,
         seed=seed,
@@ -96,9 +96,9 @@ def row_of(cell: Cell, seed: int, outcome: Trialed | KafkaTrialError, *, keep: b
         source_digest=f"{making_digest()}-{judging_digest()}",
         scenario_digest=scenario_digest(cell, seed),
         commit=git_revision(),
-        **(_judged(outcome) if isinstance(outcome, Trialed) else _not_begun(outcome)),
+        **(_judged(outcome) if isinstance(outcome, TrialOutcome) else _not_begun(outcome)),
     )
-    if isinstance(outcome, Trialed) and row.reached and not row.contradictions and not keep:
+    if isinstance(outcome, TrialOutcome) and row.reached and not row.contradictions and not keep:
         shutil.rmtree(outcome.folder.path)
     return row
 
@@ -123,7 +123,7 @@ def scenario_digest(cell: Cell, seed: int) -> str:
     return text_digest(repr(scenario_to_table(cell.scenario(seed))))
 
 
-def _judged(outcome: Trialed) -> dict[str, Any]:
+def _judged(outcome: TrialOutcome) -> dict[str, Any]:
     verdict, metadata = outcome.verdict, outcome.folder.read_json("run.json")
     names = {one.anomaly for one in verdict.violations} | {one.anomaly for one in verdict.tolerated}
     evidence = "; ".join(fault.evidence for fault in verdict.faults)

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
-from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.history.store import HistoryTail, RunFolder
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 from lab.calibration.source_digests import judging_digest, making_digest
@@ -118,7 +118,7 @@ def try_missing(wanted: Sequence[CureCell], *, until_s: float | None, say: Calla
             say(f"{row.cell}: {', '.join([row.verdict, *row.violations, *row.reasons])}; {row.drained}")
 
 
-def row_of(cell: CureCell, outcome: Trialed | KafkaTrialError) -> CureRow:
+def row_of(cell: CureCell, outcome: TrialOutcome | KafkaTrialError) -> CureRow:
     """Returns what came of a trial."""
     about: dict[str, Any] = {"cell": cell.name, "seed": SEED, "digest": digest(), "commit": git_revision()}
     if isinstance(outcome, KafkaTrialError):
@@ -144,11 +144,11 @@ def drained_of(folder: RunFolder, cell: CureCell) -> Drained:
     backlog = cell.records or registry.find_scenario(str(FOLDER / f"{cell.scenario}.toml")).load.opening_burst
     opening = {*list(sizes)[:backlog]}
     first = [place for place, record in places.items() if record in opening]
-    told = list(Follower(folder.history, "consumer-*.jsonl").new_events())
+    told = list(HistoryTail(folder.history, "consumer-*.jsonl").new_events())
     begun = [one.time_ns for one in told if one.kind == "delivered"]
     peaks = [
         int(one.details["rss_bytes"])
-        for one in Follower(folder.history, "run.jsonl").new_events()
+        for one in HistoryTail(folder.history, "run.jsonl").new_events()
         if one.kind == "resources"
     ]
     if not first or not begun or not peaks:
@@ -174,7 +174,7 @@ Place = tuple[int | None, int | None]
 
 def _sent(folder: RunFolder) -> tuple[dict[str | None, int], dict[Place, str | None]]:
     """Returns the size of each record by its id, in the order of sending, and the id at each place of the log."""
-    sends = [one for one in Follower(folder.history, "workload.jsonl").new_events() if one.kind == "send"]
+    sends = [one for one in HistoryTail(folder.history, "workload.jsonl").new_events() if one.kind == "send"]
     sizes = {one.id: int(one.details["size_bytes"]) for one in sends if one.outcome == "invoke"}
     return sizes, {(one.partition, one.offset): one.id for one in sends if one.outcome == "ok"}
 

@@ -33,8 +33,8 @@ from kafka_trial.cluster.user_cache import run_tool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import StartError
 from kafka_trial.preflight.answer import Answer, answer
-from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from kafka_trial.preflight.plan import make_plans
+from kafka_trial.preflight.size_settings import JAVA, LIBRDKAFKA
 from kafka_trial.preflight.sizes import parse_size
 from kafka_trial.report.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder

@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka_trial.cluster.versions import oldest_first
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
+from kafka_trial.preflight.size_settings import JAVA, LIBRDKAFKA
 from lab.cases import large_record_cures, large_records, memory_limits, refusing_hops
 from lab.cases.large_record_cures import CureRow, Drained
 from lab.cases.large_records import (

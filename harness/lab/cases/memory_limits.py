@@ -20,7 +20,7 @@ from typing import Any, Final
 from kafka_trial.cluster.user_cache import run_tool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import StartError
-from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
+from kafka_trial.preflight.size_settings import JAVA, LIBRDKAFKA
 from kafka_trial.report.row_files import append_row, rows_in
 from lab.cases import large_records
 from lab.cases.large_records import TOLERANCE, MemoryCell, ProbePlace, drained_bytes, predicted, probe_command

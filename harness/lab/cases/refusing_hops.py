@@ -30,8 +30,8 @@ from kafka_trial.cluster.user_cache import run_tool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.preflight.answer import Answer, answer, name_of
-from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
 from kafka_trial.preflight.plan import make_plans
+from kafka_trial.preflight.size_settings import JAVA, LIBRDKAFKA
 from kafka_trial.report.row_files import append_row, rows_in
 from lab.repository import git_revision, reports_folder
 

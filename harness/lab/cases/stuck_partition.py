@@ -18,7 +18,7 @@ from kafka_trial.errors import KafkaTrialError
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.stuck_partition_figures import figures_of
@@ -168,7 +168,7 @@ def try_missing(
         for number, (request, outcome) in enumerate(tried, start=1):
             row = _row(asked[request], outcome)
             append_row(file, row)
-            if isinstance(outcome, Trialed) and asked[request].name in DRAWN and row.seed == SEEDS[0] and row.told:
+            if isinstance(outcome, TrialOutcome) and asked[request].name in DRAWN and row.seed == SEEDS[0] and row.told:
                 append_timeline(
                     timeline_row(
                         outcome.folder, case=CASE, cell=asked[request].name, seed=row.seed, anomaly="false-lag"
@@ -195,7 +195,7 @@ def _partitions(cell: StuckPartitionCell) -> int:
     return cell.partitions or registry.find_scenario(str(cell.scenario)).topic.partitions
 
 
-def _row(cell: StuckPartitionCell, outcome: Trialed | KafkaTrialError) -> StuckPartitionRow:
+def _row(cell: StuckPartitionCell, outcome: TrialOutcome | KafkaTrialError) -> StuckPartitionRow:
     about: dict[str, Any] = {
         "provocation": cell.provocation,
         "cure": cell.cure,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_trial.history.event import Event
-from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.history.store import HistoryTail, RunFolder
 
 Place = tuple[str, int]  # a topic's name or id, and a partition
 
@@ -37,9 +37,9 @@ def figures_of(folder: RunFolder) -> Figures:
     Raises:
         UnjudgeableError: its history cannot be read.
     """
-    from_ns, until_ns = _window(Follower(folder.history, "run.jsonl").new_events())
-    epochs, moved = _moves(Follower(folder.history, "offsets.jsonl").new_events(), from_ns, until_ns)
-    repeats = list(_repeats(Follower(folder.history, "consumer-*.jsonl").new_events()))
+    from_ns, until_ns = _window(HistoryTail(folder.history, "run.jsonl").new_events())
+    epochs, moved = _moves(HistoryTail(folder.history, "offsets.jsonl").new_events(), from_ns, until_ns)
+    repeats = list(_repeats(HistoryTail(folder.history, "consumer-*.jsonl").new_events()))
     cpu_s = _cpu_s(folder.logs)
     return Figures(
         epochs,

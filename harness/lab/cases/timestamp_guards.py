@@ -22,7 +22,7 @@ from kafka_trial.history.event import Event
 from kafka_trial.report.row_files import append_row, rows_in
 from kafka_trial.scenario import Burst, Load, Scenario, scenario_to_table
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.crash_campaign import RUNS, consumer_digest, text_digest
@@ -109,7 +109,7 @@ def try_missing(guards: Sequence[Guard], *, until_s: float | None, say: Callable
             say(f"{guard.name}: {row.verdict}, {row.stale} rows stale, {row.at_once} pairs at once")
 
 
-def row_of(guard: Guard, outcome: Trialed, *, seed: int = SEED) -> GuardRow:
+def row_of(guard: Guard, outcome: TrialOutcome, *, seed: int = SEED) -> GuardRow:
     """Returns what came of a trial."""
     verdict, metadata = outcome.verdict, outcome.folder.read_json("run.json")
     return GuardRow(

@@ -16,7 +16,7 @@ from kafka_trial.errors import FAIL, PASS
 from kafka_trial.nemesis.cut_scenarios import Cell, cells_of
 from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.cut_matrix import Walk, counts_for, lanes_for, walk
+from kafka_trial.trial.cut_matrix import MatrixRun, counts_for, lanes_for, walk
 from kafka_trial.trial.session import Session
 from lab.calibration.attempts import ROWS_NAME as CALIBRATION_NAME
 from lab.calibration.attempts import read_rows as read_calibration
@@ -65,7 +65,7 @@ def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | 
             if left is not None and left <= 0:
                 console.say(f"time is up before {name}")
                 break
-            asked = Walk(
+            asked = MatrixRun(
                 registry.find_consumer(name),
                 RUNS / name.replace("/", "-"),
                 rows=rows,

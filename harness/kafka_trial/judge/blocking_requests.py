@@ -1,4 +1,4 @@
-"""Awaited answers: how long brokers took to answer those requests of a member for which its work may have waited.
+"""Blocking requests: how long brokers took to answer those requests of a member for which its work may have waited.
 
 A request is tied to no partition, or to several, so its row stands in the slice of no partition. A fetch is left out,
 for a broker keeps it until there is something, and so are heartbeats, metadata and versions: no work waits for these.
@@ -14,12 +14,12 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.model.kernels import NONE, Array
 
-NOT_AWAITED: Final = ("FETCH", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "METADATA", "APIVERSIONS")
-_CODES: Final = {api: number for number, api in enumerate(NOT_AWAITED, start=1)}
+NOT_BLOCKING: Final = ("FETCH", "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "METADATA", "APIVERSIONS")
+_CODES: Final = {api: number for number, api in enumerate(NOT_BLOCKING, start=1)}
 
 
-def awaited_answers(names: HistoryNames, columns: Columns) -> dict[str, Array] | None:
-    """Returns the columns (AWAITED_ANSWERS of `families.py`) of a block of a history file; None where it has no row."""
+def blocking_requests(names: HistoryNames, columns: Columns) -> dict[str, Array] | None:
+    """Returns the columns (BLOCKING_REQUESTS of `families.py`) of a block of a file; None where it has no row."""
     asked = columns.is_kind("request") & (columns["lane"] != NONE) & (columns.codes("api", _CODES, fold=True) == 0)
     if not asked.any():
         return None

@@ -10,16 +10,16 @@ import kafka
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from kafka_trial.preflight.knobs import (
+from kafka_trial.preflight.size_settings import (
     AIOKAFKA,
     BROKER,
     CONSUMER,
     KAFKA_PYTHON,
-    KNOBS,
     LIBRDKAFKA,
     PRODUCER,
+    SIZE_SETTINGS,
     TOPIC,
-    Knob,
+    SizeSetting,
     make_settings,
 )
 
@@ -29,8 +29,10 @@ from kafka_trial.preflight.knobs import (
 )
 def test_kafka_pythons_defaults_are_those_of_the_table(role: str, client: type) -> None:
     """As the installed version has them; its "none" is None."""
-    theirs = {knob.name: client.DEFAULT_CONFIG[knob.name] or "none" for knob in KNOBS[role, KAFKA_PYTHON]}  # type: ignore[attr-defined]
-    assert theirs == {knob.name: knob.default for knob in KNOBS[role, KAFKA_PYTHON]}
+    theirs = {
+        setting.name: client.DEFAULT_CONFIG[setting.name] or "none" for setting in SIZE_SETTINGS[role, KAFKA_PYTHON]
+    }  # type: ignore[attr-defined]
+    assert theirs == {setting.name: setting.default for setting in SIZE_SETTINGS[role, KAFKA_PYTHON]}
 
 
 @pytest.mark.parametrize(
@@ -41,24 +43,24 @@ def test_kafka_pythons_defaults_are_those_of_the_table(role: str, client: type) 
 def test_aiokafkas_defaults_are_those_of_the_table(role: str, client: type) -> None:
     """As the installed version's signature has them."""
     parameters = inspect.signature(client).parameters
-    theirs = {knob.name: parameters[knob.name].default for knob in KNOBS[role, AIOKAFKA]}
-    assert theirs == {k.name: None if k.default == "none" else k.default for k in KNOBS[role, AIOKAFKA]}
+    theirs = {setting.name: parameters[setting.name].default for setting in SIZE_SETTINGS[role, AIOKAFKA]}
+    assert theirs == {k.name: None if k.default == "none" else k.default for k in SIZE_SETTINGS[role, AIOKAFKA]}
 
 
 @pytest.mark.parametrize(
-    ("client", "knob"),
+    ("client", "setting"),
     [
-        (client, knob)
+        (client, setting)
         for client, role in ((Producer, PRODUCER), (Consumer, CONSUMER))
-        for knob in KNOBS[role, LIBRDKAFKA]
+        for setting in SIZE_SETTINGS[role, LIBRDKAFKA]
     ],
     ids=lambda part: getattr(part, "name", part.__name__ if isinstance(part, type) else None),
 )
-def test_librdkafka_has_the_names_and_ranges_of_the_table(client: type, knob: Knob) -> None:
+def test_librdkafka_has_the_names_and_ranges_of_the_table(client: type, setting: SizeSetting) -> None:
     """It says itself which range a value is out of, or that a word is none; each alias too."""
-    wrong = "none-such" if knob.choices else knob.maximum + 1
-    said = "Invalid value" if knob.choices else f"outside allowed range {knob.minimum}..{knob.maximum}"
-    for name in (knob.name, *knob.aliases):
+    wrong = "none-such" if setting.choices else setting.maximum + 1
+    said = "Invalid value" if setting.choices else f"outside allowed range {setting.minimum}..{setting.maximum}"
+    for name in (setting.name, *setting.aliases):
         with pytest.raises(KafkaException, match=re.escape(said)):
             client({"group.id": "g", "bootstrap.servers": "127.0.0.1:1", name: wrong})
 
