@@ -18,7 +18,7 @@ OLD = {  # as a part of a name → what it is called now
     **dict.fromkeys(("question", "asked"), "trial spec"),
     "setting": "setup, trial environment",
     "narrator": "console",
-    **dict.fromkeys(("clockwork", "resource-sampler", "pulse"), "clock and resource samples"),
+    **dict.fromkeys(("clockwork", "vitals", "pulse"), "clock and resource samples"),
     "facts": "run metadata",
     "autogroup": "CPU priority",
     "quiet": "silent variants",
@@ -58,7 +58,7 @@ GONE = {  # left altogether: no identifier has such a part, be it a local name
     *("circumstances", "clockwork", "conductor", "crew", "doubt", "doubts", "facts", "grant", "grants", "holes"),
     *("household", "life", "lives", "narrator", "pen", "playing", "possession", "possessions", "sieve"),
     *("doubted", "holdings", "unjudged", "unsettled"),
-    *("standstill", "standstills", "unheard", "vacuity", "resource-sampler", "wholeness"),
+    *("standstill", "standstills", "unheard", "vacuity", "vitals", "wholeness"),
 }
 
 ELSEWHERES = {"kafka_trial.cluster.java: facts"}  # what the file system says of a file

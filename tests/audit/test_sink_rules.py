@@ -88,7 +88,7 @@ def test_an_effect_shortly_after_the_commit_may_be_the_clocks(tmp_path: Path) ->
     ("more", "because"),
     [
         ({"effects": [*ALL, (560.0, "r3")]}, None),
-        ({"effects": [*ALL, (560.0, "r3")], "ids": {4: "r3"}}, "several records have its id"),
+        ({"effects": [*ALL, (560.0, "r3"), (561.0, "r3")], "ids": {4: "r3"}}, "several records have its id"),
         ({"effects": [*ALL, (560.0, "x"), (561.0, "x")]}, "its record is none of those that were read"),
         (
             {"effects": [*ALL, (560.0, "r3")], "unread": [("times", "when the rows of db were written")]},
@@ -104,6 +104,13 @@ def test_two_effects_of_one_record_that_was_read_are_a_duplicate(
     verdict = verdict_on(tmp_path, WORKED, **READ, **more, claim=EXACTLY_ONCE)
     found = _found(verdict)
     assert (found, because is None or because in _reasons(verdict)) == ([] if because else ["duplicate-effect"], True)
+
+
+def test_two_records_of_one_id_may_have_an_effect_each(tmp_path: Path) -> None:
+    """Their producer sent the record again."""
+    verdict = verdict_on(tmp_path, WORKED, **READ, effects=[*ALL, (560.0, "r3")], ids={4: "r3"}, claim=EXACTLY_ONCE)
+    assert "duplicate-effect" not in {*_found(verdict), *(one.anomaly for one in verdict.not_judged)}
+    assert "several records have its id" not in _reasons(verdict)
 
 
 def test_a_table_without_duplicates_does_not_show_that_there_were_none(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from docker import DockerClient
-from testcontainers.always_for.config import testcontainers_config
-from testcontainers.always_for.container import DockerContainer
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
 
 from kafka_trial.containers.container import Container, ContainerSpec
 from kafka_trial.containers.network import LABEL, container_network, own_labels, remove_leftovers

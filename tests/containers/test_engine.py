@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from testcontainers.always_for.config import testcontainers_config
+from testcontainers.core.config import testcontainers_config
 
 from kafka_trial.containers import engine as engine_module
 from kafka_trial.containers.engine import client_of, connect

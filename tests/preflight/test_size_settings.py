@@ -19,7 +19,7 @@ from kafka_trial.preflight.size_settings import (
     PRODUCER,
     SIZE_SETTINGS,
     TOPIC,
-    SizeSetting,
+    SizeLimit,
     make_settings,
 )
 
@@ -56,7 +56,7 @@ def test_aiokafkas_defaults_are_those_of_the_table(role: str, client: type) -> N
     ],
     ids=lambda part: getattr(part, "name", part.__name__ if isinstance(part, type) else None),
 )
-def test_librdkafka_has_the_names_and_ranges_of_the_table(client: type, setting: SizeSetting) -> None:
+def test_librdkafka_has_the_names_and_ranges_of_the_table(client: type, setting: SizeLimit) -> None:
     """It says itself which range a value is out of, or that a word is none; each alias too."""
     wrong = "none-such" if setting.choices else setting.maximum + 1
     said = "Invalid value" if setting.choices else f"outside allowed range {setting.minimum}..{setting.maximum}"

@@ -29,7 +29,7 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
 from kafka_trial.upgrade.cluster_state import MIN_INSYNC, SETTING, cluster_state_of, losses
 from kafka_trial.upgrade.play import finalise_features
-from kafka_trial.upgrade.writers import MISSING_SENDS, TRANSACTIONS, WritersHandle, writers_beside
+from kafka_trial.upgrade.writers import SENDS, TRANSACTIONS, WritersHandle, writers_beside
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(every=10)]
 
@@ -134,7 +134,7 @@ def with_own_min_insync(rolled: Rolled, value: str) -> None:
 
 def lose_what_was_acknowledged(rolled: Rolled) -> None:
     """What is deleted behind the writers' backs is a loss, and told once."""
-    for topic in (TRANSACTIONS, MISSING_SENDS):
+    for topic in (TRANSACTIONS, SENDS):
         rolled.admin.delete_records(topic, {0: 5})
     (transactions, sends) = [one.sentence for one in rolled.writers.losses()]
     assert transactions == (

@@ -31,7 +31,7 @@ COMPRESSION, QUEUED = "compression.type", "queue.capacity"
 
 
 @dataclass(frozen=True)
-class SizeSetting:
+class SizeLimit:
     """A setting: its name, default and range in its own unit, how many bytes that unit is, and its other names.
 
     A default of None is "not set": the topic then takes the broker's, a client has no limit. A setting with `choices`
@@ -50,118 +50,118 @@ class SizeSetting:
 
 
 _JAVA_PRODUCER = (
-    SizeSetting("max.request.size", 1048576),
-    SizeSetting("buffer.memory", 33554432, maximum=LONG_MAX),
-    SizeSetting("batch.size", 16384),
-    SizeSetting("compression.type", "none", choices=CODECS),
+    SizeLimit("max.request.size", 1048576),
+    SizeLimit("buffer.memory", 33554432, maximum=LONG_MAX),
+    SizeLimit("batch.size", 16384),
+    SizeLimit("compression.type", "none", choices=CODECS),
 )
 _JAVA_CONSUMER = (
-    SizeSetting("fetch.max.bytes", 52428800),
-    SizeSetting("max.partition.fetch.bytes", 1048576),
-    SizeSetting("max.poll.records", 500, minimum=1),
+    SizeLimit("fetch.max.bytes", 52428800),
+    SizeLimit("max.partition.fetch.bytes", 1048576),
+    SizeLimit("max.poll.records", 500, minimum=1),
 )
-SIZE_SETTINGS: Final[Mapping[tuple[str, str], Sequence[SizeSetting]]] = {
+SIZE_SETTINGS: Final[Mapping[tuple[str, str], Sequence[SizeLimit]]] = {
     (BROKER, ""): (
-        SizeSetting("message.max.bytes", 1048588),
-        SizeSetting("socket.request.max.bytes", 104857600, minimum=1),
-        SizeSetting("log.segment.bytes", 1073741824, minimum=14),
-        SizeSetting("replica.fetch.max.bytes", 1048576),
-        SizeSetting("replica.fetch.response.max.bytes", 10485760),
-        SizeSetting("fetch.max.bytes", 57671680, minimum=1024),
-        SizeSetting("compression.type", "producer", choices=BROKER_CODECS),
+        SizeLimit("message.max.bytes", 1048588),
+        SizeLimit("socket.request.max.bytes", 104857600, minimum=1),
+        SizeLimit("log.segment.bytes", 1073741824, minimum=14),
+        SizeLimit("replica.fetch.max.bytes", 1048576),
+        SizeLimit("replica.fetch.response.max.bytes", 10485760),
+        SizeLimit("fetch.max.bytes", 57671680, minimum=1024),
+        SizeLimit("compression.type", "producer", choices=BROKER_CODECS),
     ),
     (TOPIC, ""): (
-        SizeSetting("max.message.bytes", None),
-        SizeSetting("segment.bytes", None, minimum=14),
-        SizeSetting("compression.type", None, choices=BROKER_CODECS),
+        SizeLimit("max.message.bytes", None),
+        SizeLimit("segment.bytes", None, minimum=14),
+        SizeLimit("compression.type", None, choices=BROKER_CODECS),
     ),
     (PRODUCER, JAVA): _JAVA_PRODUCER,
     (PRODUCER, JAVA_3): _JAVA_PRODUCER,
     (PRODUCER, LIBRDKAFKA): (
-        SizeSetting("message.max.bytes", 1000000, minimum=1000, maximum=1000000000),
-        SizeSetting("queue.buffering.max.kbytes", 1048576, minimum=1, unit_bytes=1024),
-        SizeSetting("batch.size", 1000000, minimum=1),
-        SizeSetting("batch.num.messages", 10000, minimum=1, maximum=1000000),
-        SizeSetting("compression.type", "none", aliases=("compression.codec",), choices=CODECS),
+        SizeLimit("message.max.bytes", 1000000, minimum=1000, maximum=1000000000),
+        SizeLimit("queue.buffering.max.kbytes", 1048576, minimum=1, unit_bytes=1024),
+        SizeLimit("batch.size", 1000000, minimum=1),
+        SizeLimit("batch.num.messages", 10000, minimum=1, maximum=1000000),
+        SizeLimit("compression.type", "none", aliases=("compression.codec",), choices=CODECS),
     ),
     (PRODUCER, KAFKA_PYTHON): (
-        SizeSetting("max_request_size", 1048576),
-        SizeSetting("batch_size", 16384),
-        SizeSetting("compression_type", "none", choices=CODECS),
+        SizeLimit("max_request_size", 1048576),
+        SizeLimit("batch_size", 16384),
+        SizeLimit("compression_type", "none", choices=CODECS),
     ),
     (PRODUCER, AIOKAFKA): (
-        SizeSetting("max_request_size", 1048576),
-        SizeSetting("max_batch_size", 16384),
-        SizeSetting("compression_type", "none", choices=CODECS),
+        SizeLimit("max_request_size", 1048576),
+        SizeLimit("max_batch_size", 16384),
+        SizeLimit("compression_type", "none", choices=CODECS),
     ),
     (PRODUCER, FRANZ_GO): (
-        SizeSetting("ProducerBatchMaxBytes", 1000012, minimum=512, maximum=1 << 30),
-        SizeSetting("MaxBufferedBytes", None, minimum=1, maximum=LONG_MAX),
-        SizeSetting("ProducerBatchCompression", "snappy", choices=CODECS, stands_for=(COMPRESSION,)),
+        SizeLimit("ProducerBatchMaxBytes", 1000012, minimum=512, maximum=1 << 30),
+        SizeLimit("MaxBufferedBytes", None, minimum=1, maximum=LONG_MAX),
+        SizeLimit("ProducerBatchCompression", "snappy", choices=CODECS, stands_for=(COMPRESSION,)),
     ),
     (PRODUCER, SARAMA): (
-        SizeSetting("Producer.MaxMessageBytes", 1048576, minimum=1),
-        SizeSetting("Producer.Flush.MaxMessages", None, minimum=1),
-        SizeSetting("Producer.Compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),
+        SizeLimit("Producer.MaxMessageBytes", 1048576, minimum=1),
+        SizeLimit("Producer.Flush.MaxMessages", None, minimum=1),
+        SizeLimit("Producer.Compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),
     ),
-    (PRODUCER, KAFKAJS): (SizeSetting("compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),),
+    (PRODUCER, KAFKAJS): (SizeLimit("compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),),
     (PRODUCER, KAFKA_GO): (
-        SizeSetting("BatchBytes", 1048576, minimum=1, maximum=LONG_MAX),
-        SizeSetting("BatchSize", 100, minimum=1),
-        SizeSetting("Compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),
+        SizeLimit("BatchBytes", 1048576, minimum=1, maximum=LONG_MAX),
+        SizeLimit("BatchSize", 100, minimum=1),
+        SizeLimit("Compression", "none", choices=CODECS, stands_for=(COMPRESSION,)),
     ),
     (PRODUCER, OTHER): (
-        SizeSetting("max.request.size", None, minimum=1),
-        SizeSetting("batch.size", None, minimum=1),
-        SizeSetting("batch.num.messages", None, minimum=1),
-        SizeSetting("splits.refused.batches", "no", choices=("yes", "no")),
-        SizeSetting("compression.type", "none", choices=CODECS),
+        SizeLimit("max.request.size", None, minimum=1),
+        SizeLimit("batch.size", None, minimum=1),
+        SizeLimit("batch.num.messages", None, minimum=1),
+        SizeLimit("splits.refused.batches", "no", choices=("yes", "no")),
+        SizeLimit("compression.type", "none", choices=CODECS),
     ),
     (CONSUMER, JAVA): _JAVA_CONSUMER,
     (CONSUMER, JAVA_3): _JAVA_CONSUMER,
     (CONSUMER, LIBRDKAFKA): (
-        SizeSetting("message.max.bytes", 1000000, minimum=1000, maximum=1000000000),
-        SizeSetting("fetch.max.bytes", 52428800, maximum=INT_MAX - 512),
-        SizeSetting("max.partition.fetch.bytes", 1048576, 1, 1000000000, aliases=("fetch.message.max.bytes",)),
-        SizeSetting("receive.message.max.bytes", 100000000, minimum=1000),
-        SizeSetting("queued.max.messages.kbytes", 65536, minimum=1, maximum=INT_MAX // 1024, unit_bytes=1024),
-        SizeSetting("queued.min.messages", 100000, minimum=1, maximum=10000000),
+        SizeLimit("message.max.bytes", 1000000, minimum=1000, maximum=1000000000),
+        SizeLimit("fetch.max.bytes", 52428800, maximum=INT_MAX - 512),
+        SizeLimit("max.partition.fetch.bytes", 1048576, 1, 1000000000, aliases=("fetch.message.max.bytes",)),
+        SizeLimit("receive.message.max.bytes", 100000000, minimum=1000),
+        SizeLimit("queued.max.messages.kbytes", 65536, minimum=1, maximum=INT_MAX // 1024, unit_bytes=1024),
+        SizeLimit("queued.min.messages", 100000, minimum=1, maximum=10000000),
     ),
     (CONSUMER, KAFKA_PYTHON): (
-        SizeSetting("fetch_max_bytes", 52428800),
-        SizeSetting("max_partition_fetch_bytes", 1048576),
-        SizeSetting("receive_message_max_bytes", 100000000),
-        SizeSetting("max_poll_records", 500, minimum=1),
+        SizeLimit("fetch_max_bytes", 52428800),
+        SizeLimit("max_partition_fetch_bytes", 1048576),
+        SizeLimit("receive_message_max_bytes", 100000000),
+        SizeLimit("max_poll_records", 500, minimum=1),
     ),
     (CONSUMER, AIOKAFKA): (
-        SizeSetting("fetch_max_bytes", 52428800),
-        SizeSetting("max_partition_fetch_bytes", 1048576),
-        SizeSetting("max_poll_records", None, minimum=1),
+        SizeLimit("fetch_max_bytes", 52428800),
+        SizeLimit("max_partition_fetch_bytes", 1048576),
+        SizeLimit("max_poll_records", None, minimum=1),
     ),
     (CONSUMER, FRANZ_GO): (
-        SizeSetting("FetchMaxBytes", 52428800, stands_for=(OF_FETCH,)),
-        SizeSetting("FetchMaxPartitionBytes", 1048576, stands_for=(OF_PARTITION,)),
-        SizeSetting("BrokerMaxReadBytes", 104857600, minimum=1024, maximum=1 << 30, stands_for=(OF_RESPONSE,)),
+        SizeLimit("FetchMaxBytes", 52428800, stands_for=(OF_FETCH,)),
+        SizeLimit("FetchMaxPartitionBytes", 1048576, stands_for=(OF_PARTITION,)),
+        SizeLimit("BrokerMaxReadBytes", 104857600, minimum=1024, maximum=1 << 30, stands_for=(OF_RESPONSE,)),
     ),
     (CONSUMER, SARAMA): (
-        SizeSetting("Consumer.Fetch.MaxBytes", 52428800, minimum=1, stands_for=(OF_FETCH,)),
-        SizeSetting("Consumer.Fetch.Default", 1048576, minimum=1, stands_for=(OF_PARTITION,)),
-        SizeSetting("sarama.MaxResponseSize", 104857600, minimum=1, stands_for=(OF_RESPONSE,)),
-        SizeSetting("ChannelBufferSize", 256, stands_for=(QUEUED,)),
+        SizeLimit("Consumer.Fetch.MaxBytes", 52428800, minimum=1, stands_for=(OF_FETCH,)),
+        SizeLimit("Consumer.Fetch.Default", 1048576, minimum=1, stands_for=(OF_PARTITION,)),
+        SizeLimit("sarama.MaxResponseSize", 104857600, minimum=1, stands_for=(OF_RESPONSE,)),
+        SizeLimit("ChannelBufferSize", 256, stands_for=(QUEUED,)),
     ),
     (CONSUMER, KAFKAJS): (
-        SizeSetting("maxBytes", 10485760, stands_for=(OF_FETCH,)),
-        SizeSetting("maxBytesPerPartition", 1048576, stands_for=(OF_PARTITION,)),
+        SizeLimit("maxBytes", 10485760, stands_for=(OF_FETCH,)),
+        SizeLimit("maxBytesPerPartition", 1048576, stands_for=(OF_PARTITION,)),
     ),
     (CONSUMER, KAFKA_GO): (
-        SizeSetting("MaxBytes", 1000000, minimum=1, stands_for=(OF_FETCH, OF_PARTITION)),
-        SizeSetting("QueueCapacity", 100, minimum=1, stands_for=(QUEUED,)),
+        SizeLimit("MaxBytes", 1000000, minimum=1, stands_for=(OF_FETCH, OF_PARTITION)),
+        SizeLimit("QueueCapacity", 100, minimum=1, stands_for=(QUEUED,)),
     ),
     (CONSUMER, OTHER): (
-        SizeSetting("fetch.max.bytes", INT_MAX),
-        SizeSetting("max.partition.fetch.bytes", INT_MAX),
-        SizeSetting("receive.message.max.bytes", None, minimum=1),
-        SizeSetting("max.poll.records", None, minimum=1),
+        SizeLimit("fetch.max.bytes", INT_MAX),
+        SizeLimit("max.partition.fetch.bytes", INT_MAX),
+        SizeLimit("receive.message.max.bytes", None, minimum=1),
+        SizeLimit("max.poll.records", None, minimum=1),
     ),
 }
 
@@ -179,7 +179,7 @@ class Settings:
         """Whose defaults these are, as messages name them."""
         return f"{self.library}'s" if self.library else "Kafka's"
 
-    def setting_of(self, name: str) -> SizeSetting | None:
+    def setting_of(self, name: str) -> SizeLimit | None:
         """Returns the setting of a name, with dots or underscores, or what stands for it; None where there is none."""
         size_settings = SIZE_SETTINGS[self.role, self.library]
         return next(
@@ -252,7 +252,7 @@ def _unknown(role: str, library: str, name: str) -> str:
     return text + (f". It is one of {', '.join(others)}: say --{role}-library" if others else "")
 
 
-def _value(setting: SizeSetting, given: object) -> int | str:
+def _value(setting: SizeLimit, given: object) -> int | str:
     if setting.choices:
         word = str(given).strip()
         if word not in setting.choices:
