@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from histories import Line, answered, asked, assigned, commit, committed, judged, owner
+from histories import Line, after, answered, asked, assigned, commit, committed, judged, owner
 from kafka_trial.claim import Claim
 from kafka_trial.verdict.decide import weigh
 
@@ -25,6 +25,11 @@ def over(connection: str, *lines: Line | list[Line]) -> list[Line]:
 def by(value: int, connection: str, member: str = "m0") -> list[Line]:
     """A commit that a member asked for over a connection."""
     return over(connection, committed(value, by=member))
+
+
+def there(lines: list[Line]) -> list[Line]:
+    """The same lines; the request was another broker's."""
+    return [replace(one, source="requests-b1") if one.source == "requests-b0" else one for one in lines]
 
 
 FIRST_OF_OLD = over(OLD, asked("HEARTBEAT", "m0", 0))
@@ -51,6 +56,8 @@ def test_what_came_over_the_older_connection_was_asked_for_before() -> None:
         [*BEGUN, by(9, NEW), *committed(7, by="m0")],
         [*BEGUN, by(9, NEW, "m1"), by(7, OLD)],
         [*BEGUN, by(9, NEW), by(7, OLD), by(5, NEW), by(10, NEW)],
+        [*BEGUN, by(9, NEW), after(1), by(9, OLD), by(7, OLD)],
+        [*BEGUN, there(by(9, NEW)), by(7, OLD)],
     ],
     ids=[
         "one connection",
@@ -59,6 +66,8 @@ def test_what_came_over_the_older_connection_was_asked_for_before() -> None:
         "a fall over a connection that is not known",
         "another member's peak",
         "and then one more that was asked for later",
+        "the same once more, over the older one",
+        "the peak by another broker, which coordinated meanwhile",
     ],
 )
 def test_any_other_fall_is_the_clients_own(lines: list[Line | list[Line]]) -> None:

@@ -180,22 +180,24 @@ def _falls(log: Table) -> Bools:
 
 
 def _overtaken(batch: Batch) -> Bools:
-    """Returns which commits their client had asked for before it asked for the one that stands as the peak.
+    """Returns which commits their client had asked for before it asked for the one before them in the offsets log.
 
     "On a single TCP connection, requests will be processed in the order they are sent" (Kafka, Protocol guide); on two
     they need not be. A client that gives an answer up closes its connection and asks over a new one, while the broker
-    still has the old request before it. So what came over the older connection was asked for before, unless a line of
-    its member asks for the same position once more.
+    still has the old request before it. So what came over the older connection to that broker was asked for before,
+    unless a line of its member asks for the same position once more. To another broker it may have gone back.
     """
     log, first_ns = commits_in_effect(batch), _first_used_ns(batch)
     row, asked = requests_of(batch, log)
-    peak, peak_row = picked(row, log["peak_row"], -1), log["peak_row"]
+    before_row = previous_in(log["stretch"])
+    before = picked(row, before_row, -1)
     client, connection = (picked(asked[name], row, -1) for name in ("client", "connection"))
-    same = (client >= 0) & (client == picked(asked["client"], peak, -1))
-    same &= log["incarnation"] == picked(log["incarnation"], peak_row, -1)
-    newer = first_ns[connection] < first_ns[picked(asked["connection"], peak, -1)]
+    same = (client >= 0) & (client == picked(asked["client"], before, -1))
+    same &= picked(asked["source"], row, -1) == picked(asked["source"], before, -1)
+    same &= log["incarnation"] == picked(log["incarnation"], before_row, -1)
+    newer = first_ns[connection] < first_ns[picked(asked["connection"], before, -1)]
     said = _last_said(batch)
-    overtaken: Bools = same & (connection >= 0) & newer & (said <= picked(said, peak_row, NEVER))
+    overtaken: Bools = same & (connection >= 0) & newer & (said <= picked(said, before_row, NEVER))
     return overtaken
 
 

@@ -333,7 +333,7 @@ class CommitRegressions(Table):
     `fell_row`: the commit with which it fell, `recovered_row`: the one with which it was back, as rows of `Commits`.
     `deleted`: a tombstone ended the episode. `restart_inside`: meanwhile an ownership epoch opened, or a member started
     from an offset below the peak. `overtaken`: whenever it fell, the client had asked for that commit before it asked
-    for the peak.
+    for the one before.
     """
 
     slice: Ints

@@ -2499,8 +2499,8 @@ def commit_regression(p: Partition) -> Iterator[Found]:
 
 def _regression(p: Partition, peak: Commit, episode: list[Commit], end: Commit | None) -> Found:
     lower, highest = episode[0], int(peak.value or 0)
-    falls = [now for before, now in pairwise([peak, *episode]) if (now.value or 0) < (before.value or 0)]
-    told = {"overtaken": True} if all(_overtaken(p, fall, peak) for fall in falls) else {}
+    falls = [(before, now) for before, now in pairwise([peak, *episode]) if (now.value or 0) < (before.value or 0)]
+    told = {"overtaken": True} if all(_overtaken(p, now, before) for before, now in falls) else {}
     return p.found(
         lower.place,
         start=highest,
@@ -2512,19 +2512,24 @@ def _regression(p: Partition, peak: Commit, episode: list[Commit], end: Commit |
     )
 
 
-def _overtaken(p: Partition, commit: Commit, peak: Commit) -> bool:
-    """The client asked for this one over a connection that it had used before that of the peak, and no line of its
-    process asks for this position after the last one that asks for the peak's."""
-    late, early = _own_request(p, commit), _own_request(p, peak)
-    if late is None or early is None or commit.committer != peak.committer or _file_of(p, commit) != _file_of(p, peak):
+def _overtaken(p: Partition, commit: Commit, before: Commit) -> bool:
+    """The client asked for this one over a connection to the same broker that it had used before that of the commit
+    before it, and no line of its process asks for this position after the last one that asks for that one's."""
+    late, early = _own_request(p, commit), _own_request(p, before)
+    if (
+        late is None
+        or early is None
+        or commit.committer != before.committer
+        or _file_of(p, commit) != _file_of(p, before)
+    ):
         return False
     if _file_of(p, commit) in p.trial.nameless:
         return False
     late_way, early_way = ((*_connection(one), one.details.get("connection")) for one in (late, early))
-    if late_way[2] is None or early_way[2] is None:
+    if late_way[2] is None or early_way[2] is None or late_way[0] != early_way[0]:
         return False
     used = [_first_used_ns(p.trial, way) for way in (late_way, early_way)]
-    said = [_last_asked(p, one) for one in (commit, peak)]
+    said = [_last_asked(p, one) for one in (commit, before)]
     return used[0] < used[1] and said[0] <= said[1]
 
 
