@@ -77,7 +77,7 @@ def test_a_trial_whose_engine_is_gone_or_full_ends_unknown_and_says_so(
             left = left_of(own, harness.pid)
             (network,) = {name.split("-")[0] for name in left}
             if end == "full":
-                member = next(name for name in left if "-m0-" in name)
+                member = next(name for name in left if "-m1-" in name)  # m0 is killed, and takes its files along
                 filled = own.containers.get(member).exec_run(FILLS)
                 said_so = b"No space left on device" in filled.output
                 assert said_so or filled.exit_code == 128 + signal.SIGKILL  # brokers ended of it, and the trial, before

@@ -65,7 +65,7 @@ def rolled(tmp_path: Path) -> Iterator[Rolled]:
         )
         writers = stack.enter_context(writers_beside(cluster, tmp_path / "writers"))
         (roll,) = played(context, Step("version-roll", "all", options={"version": AFTER}))
-        assert roll.evidence.bit, roll.evidence
+        assert roll.evidence.took_effect, roll.evidence
         yield Rolled(cluster, context, admin, writers)
 
 
@@ -111,11 +111,11 @@ def refuse_sabotage(rolled: Rolled) -> None:
     nobody: Any = Blunt(rolled.context, {"finalise": lambda _: []})
     (silent,) = played(nobody, GROUP)
     (refused,) = played(rolled.context, Step(GROUP.fault, "all", options={"feature": "group.version", "level": 9}))
-    assert (silent.evidence.bit, silent.evidence.message) == (
+    assert (silent.evidence.took_effect, silent.evidence.message) == (
         False,
         "group.version 1 is not what all brokers answer: broker 0 answers 0",
     )
-    assert not refused.evidence.bit
+    assert not refused.evidence.took_effect
     assert "group.version 9 was refused, INVALID_UPDATE_VERSION (95)" in refused.evidence.message
     assert rolled.features().finalized.get("group.version", 0) == 0
 
