@@ -13,7 +13,7 @@ import pytest
 
 from kafka_trial.errors import InputError
 from kafka_trial.model.effects import duplicate_effects
-from lab import understanding
+from lab import lines_to_read
 from lab.house import (
     PAGE_NAME,
     circles,
@@ -26,7 +26,7 @@ from lab.house import (
     lines_of_sins,
     with_counted,
 )
-from lab.understanding import lines_by_anomaly
+from lab.lines_to_read import lines_by_anomaly
 
 HARNESS = Path(__file__).parent.parent / "harness"
 HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
@@ -325,7 +325,7 @@ def test_importers_and_floors_are_counted(tmp_path: Path) -> None:
 def test_what_makes_a_table_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """An anomaly is not understood by its query alone."""
     whole = lines_by_anomaly(HOUSE)
-    monkeypatch.setattr(understanding, "TABLES", {})
+    monkeypatch.setattr(lines_to_read, "TABLES", {})
     query = lines_by_anomaly(HOUSE)
     maker = inspect.getsource(inspect.unwrap(duplicate_effects)).splitlines()
     assert whole["duplicate-effect"] - query["duplicate-effect"] == len(maker) - 1  # its decorator

@@ -18,8 +18,8 @@ from typing import Any
 
 from kafka_trial.errors import PASS, InputError
 from kafka_trial.registry import CHECKOUT, PACKAGE
+from lab.lines_to_read import lines_by_anomaly
 from lab.repository import exit_status, git_revision, reports_folder
-from lab.understanding import lines_by_anomaly
 
 PAGE_NAME = "house.md"
 TWICE = 6  # so many lines that stand twice ask for one shared piece

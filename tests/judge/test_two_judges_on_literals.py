@@ -80,15 +80,15 @@ def both(name: str, lines: Lines, settings: dict[str, Any] | None = None, **fram
 
 
 @pytest.mark.parametrize(
-    ("ways", "overtaken"), [(("new", "old"), True), (("old", "new"), False), (("old", "old"), False)]
+    ("ways", "asked_earlier"), [(("new", "old"), True), (("old", "new"), False), (("old", "old"), False)]
 )
-def test_what_was_asked_for_before_is_no_fall_of_its_client(ways: tuple[str, str], *, overtaken: bool) -> None:
+def test_what_was_asked_for_before_is_no_fall_of_its_client(ways: tuple[str, str], *, asked_earlier: bool) -> None:
     """It came over an older connection than the commit that stood above it."""
     begun = [assigned("m0"), owner("m0"), over("old", asked("HEARTBEAT", "m0", 0))]
     pairs = [(way, *committed(value, by="m0")) for value, way in zip((9, 7), ways, strict=True)]
     fell = [line for way, stored, request in pairs for line in (stored, over(way, request))]
     instances, _ = said("commit-regression", [*begun, *fell, *committed(10, by="m0")])
-    assert [("overtaken", True) in attributes for *_, attributes in instances] == [overtaken]
+    assert [("asked_earlier", True) in attributes for *_, attributes in instances] == [asked_earlier]
 
 
 # --- commits ahead ---------------------------------------------------------------------------------------------------

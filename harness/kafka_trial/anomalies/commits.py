@@ -31,7 +31,7 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     weight, why = not_an_operators(claim, attributes)
     if weight != "violation":
         return weight, why
-    if attributes.get("overtaken"):
+    if attributes.get("asked_earlier"):
         return "tolerated", "its client had asked for it before: the broker took it later, from a connection given up"
     if not attributes.get("recovered") or claim.commits == "monotonic":
         return VIOLATION
@@ -69,7 +69,7 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
         "recovered",
         "own",
         "restart_inside",
-        "overtaken",
+        "asked_earlier",
     ),
     follows={"zombie-commit": sharing_an_event},
 )
@@ -106,7 +106,7 @@ def commit_regression(partitions: Partitions) -> Findings:
         by_operator=fell.by_operator,
         by_stranger=fell.maybe_operator,
         restart_inside=falls.restart_inside,
-        overtaken=true_or_none(falls.overtaken),
+        asked_earlier=true_or_none(falls.asked_earlier),
     )
     return Findings(rows, [proof(commits, at=row) for row in (fell.peak_row, falls.fell_row, back)])
 

@@ -39,12 +39,12 @@ from kafka_trial.model.long_silences import told_of_all
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.partition import CommitRegressions, Commits
+from kafka_trial.model.response_delivery import connections_begun_ns
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.start_positions import answers_with_starts
 from kafka_trial.model.table import FILE, Table, last_until, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.truncations import truncated_away
-from kafka_trial.model.wall_clock import monotonic
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -98,7 +98,7 @@ def commit_regressions(batch: Batch) -> CommitRegressions:
     )
     return episodes.having_when_asked(
         restart_inside=lambda: _restarted_inside(batch, episodes),
-        overtaken=lambda: ~np.isin(run[first], run[_falls(log) & low & ~_overtaken(batch)]),
+        asked_earlier=lambda: ~np.isin(run[first], run[_falls(log) & low & ~_asked_earlier(batch)]),
     )
 
 
@@ -179,34 +179,27 @@ def _falls(log: Table) -> Bools:
     return falls
 
 
-def _overtaken(batch: Batch) -> Bools:
+def _asked_earlier(batch: Batch) -> Bools:
     """Returns which commits their client had asked for before it asked for the one before them in the offsets log.
 
     "On a single TCP connection, requests will be processed in the order they are sent" (Kafka, Protocol guide); on two
     they need not be. A client that gives an answer up closes its connection and asks over a new one, while the broker
     still has the old request before it. So what came over the older connection to that broker was asked for before,
-    unless a line of its member asks for the same position once more. To another broker it may have gone back.
+    by the same member id (each client of a process has its own), unless a line of its member asks for the same position
+    once more. To another broker it may have gone back.
     """
-    log, first_ns = commits_in_effect(batch), _first_used_ns(batch)
+    log, first_ns = commits_in_effect(batch), connections_begun_ns(batch.trial_context, "first")
     row, asked = requests_of(batch, log)
     before_row = previous_in(log["stretch"])
     before = picked(row, before_row, -1)
-    client, connection = (picked(asked[name], row, -1) for name in ("client", "connection"))
-    same = (client >= 0) & (client == picked(asked["client"], before, -1))
-    same &= picked(asked["source"], row, -1) == picked(asked["source"], before, -1)
+    broker, member_id, connection = (picked(asked[name], row, -1) for name in ("source", "member_id", "connection"))
+    same = (member_id >= 0) & (member_id == picked(asked["member_id"], before, -1))
+    same &= broker == picked(asked["source"], before, -1)
     same &= log["incarnation"] == picked(log["incarnation"], before_row, -1)
     newer = first_ns[connection] < first_ns[picked(asked["connection"], before, -1)]
     said = _last_said(batch)
-    overtaken: Bools = same & (connection >= 0) & newer & (said <= picked(said, before_row, NEVER))
-    return overtaken
-
-
-def _first_used_ns(batch: Batch) -> Ints:
-    """Returns when the first request of each connection began, and NONE at the end, for the one that is not known."""
-    known = batch.trial_context.connections
-    walls = np.array([NONE if one.first_wall_ns is None else one.first_wall_ns for one in known], np.int64)
-    times = np.array([one.first_time_ns for one in known], np.int64)
-    return np.append(monotonic(batch.trial_context, walls, times), NONE)
+    earlier: Bools = same & (connection >= 0) & newer & (said <= picked(said, before_row, NEVER))
+    return earlier
 
 
 def _last_said(batch: Batch) -> Ints:

@@ -254,7 +254,7 @@ def _requests(batch: Batch) -> Table:
     member_id = _member_ids(batch, asked)
     in_lane = members_of(batch, asked["lane"], otherwise=OPERATOR)
     member = np.where(in_lane == OPERATOR, _by_id(batch, asked, member_id), in_lane)
-    return asked.having(member=member, client=_clients_of(batch, asked, member, member_id))
+    return asked.having(member=member, member_id=member_id, client=_clients_of(batch, asked, member, member_id))
 
 
 def _member_ids(batch: Batch, asked: Table) -> Ints:

@@ -12,7 +12,7 @@ false.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.
     """
     fault = _faults_of(trial_context, answers)
-    went_on = _last_begun_ns(trial_context)[answers["connection"]] > fault["end_ns"]
+    went_on = connections_begun_ns(trial_context, "last")[answers["connection"]] > fault["end_ns"]
     sent_ns = answers["sent_ns"].astype(np.int64)
     inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
     return np.where(fault["end_ns"] == NONE, sent_ns, inside)
@@ -66,11 +66,14 @@ def answers_of(batch: Batch, requests: Table) -> Table:
     )
 
 
-def _last_begun_ns(trial_context: TrialContext) -> Ints:
-    """Returns when the last request of each connection began, and NONE at the end, for the one that is not known."""
-    known = trial_context.connections
-    walls = np.array([NONE if one.last_wall_ns is None else one.last_wall_ns for one in known], np.int64)
-    times = np.array([one.last_time_ns for one in known], np.int64)
+def connections_begun_ns(trial_context: TrialContext, which: Literal["first", "last"]) -> Ints:
+    """Returns when that request of each connection began, and NONE at the end, for the one that is not known."""
+    spans = [
+        (one.first_wall_ns, one.first_time_ns) if which == "first" else (one.last_wall_ns, one.last_time_ns)
+        for one in trial_context.connections
+    ]
+    walls = np.array([NONE if wall_ns is None else wall_ns for wall_ns, _ in spans], np.int64)
+    times = np.array([time_ns for _, time_ns in spans], np.int64)
     return np.append(monotonic(trial_context, walls, times), NONE)
 
 

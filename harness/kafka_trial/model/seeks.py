@@ -74,10 +74,10 @@ def _works(batch: Batch, starts: Table) -> Bools:
     """Returns which rows of `handler_starts` were work."""
     handlers = finished_handlers(batch)
     ended = is_among(starts, handlers.having(seq=handlers["start_seq"]), *LINE) | (starts["kind"] == Kind.PROCESSED)
-    return (ended & ~is_discarded(batch, starts)) | _heard(batch, starts)
+    return (ended & ~is_discarded(batch, starts)) | _reached_sink(batch, starts)
 
 
-def _heard(batch: Batch, starts: Table) -> Bools:
+def _reached_sink(batch: Batch, starts: Table) -> Bools:
     """Returns whether the sink heard of each record before it was surely taken in hand again."""
     order = ordered(*(starts[name] for name in ("slice", "offset", "time_ns")))
     following = np.full(len(starts), -1)

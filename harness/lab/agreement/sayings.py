@@ -38,7 +38,7 @@ DECIDING = (
     "recovered",
     "own",
     "restart_inside",
-    "overtaken",
+    "asked_earlier",
     "fell",
     "skipped_record",
     "in_flight_at_crash",

@@ -2500,7 +2500,7 @@ def commit_regression(p: Partition) -> Iterator[Found]:
 def _regression(p: Partition, peak: Commit, episode: list[Commit], end: Commit | None) -> Found:
     lower, highest = episode[0], int(peak.value or 0)
     falls = [(before, now) for before, now in pairwise([peak, *episode]) if (now.value or 0) < (before.value or 0)]
-    told = {"overtaken": True} if all(_overtaken(p, now, before) for before, now in falls) else {}
+    told = {"asked_earlier": True} if all(_asked_earlier(p, now, before) for before, now in falls) else {}
     return p.found(
         lower.place,
         start=highest,
@@ -2512,18 +2512,13 @@ def _regression(p: Partition, peak: Commit, episode: list[Commit], end: Commit |
     )
 
 
-def _overtaken(p: Partition, commit: Commit, before: Commit) -> bool:
-    """The client asked for this one over a connection to the same broker that it had used before that of the commit
-    before it, and no line of its process asks for this position after the last one that asks for that one's."""
+def _asked_earlier(p: Partition, commit: Commit, before: Commit) -> bool:
+    """The same member id asked for this one over a connection to the same broker that it had used before that of the
+    commit before it, and no line of its process asks for this position after the last one that asks for that one's."""
     late, early = _own_request(p, commit), _own_request(p, before)
-    if (
-        late is None
-        or early is None
-        or commit.committer != before.committer
-        or _file_of(p, commit) != _file_of(p, before)
-    ):
+    if late is None or early is None or _file_of(p, commit) != _file_of(p, before):
         return False
-    if _file_of(p, commit) in p.trial.nameless:
+    if not late.details.get("member_id") or late.details["member_id"] != early.details.get("member_id"):
         return False
     late_way, early_way = ((*_connection(one), one.details.get("connection")) for one in (late, early))
     if late_way[2] is None or early_way[2] is None or late_way[0] != early_way[0]:
