@@ -49,6 +49,7 @@ def test_what_is_answered_is_not_played_again() -> None:
     assert len(missing([GONE], DIGEST)) == len(list(plays())) - 1
     assert missing([GONE], "m2-j1")[-1] == PLAY  # those that no code has answered come first
     assert missing([unknown], "m2-j1")[0] == PLAY
+    assert missing([GONE, ROW], "m2-j1")[0] == PLAY  # the consumers are sound: a no-go is to be looked at
     seeds = [play.seed for play in missing([], DIGEST)]
     assert seeds == sorted(seeds)  # each pair once before one is played again
 

@@ -39,12 +39,12 @@ from kafka_trial.model.long_silences import told_of_all
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments
 from kafka_trial.model.partition import CommitRegressions, Commits
-from kafka_trial.model.response_delivery import connections_begun_ns
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.start_positions import answers_with_starts
 from kafka_trial.model.table import FILE, Table, last_until, table
 from kafka_trial.model.trial_context import TOLERANCE_NS
 from kafka_trial.model.truncations import truncated_away
+from kafka_trial.model.wall_clock import done_ns
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -188,7 +188,9 @@ def _asked_earlier(batch: Batch) -> Bools:
     by the same member id (each client of a process has its own), unless a line of its member asks for the same position
     once more. To another broker it may have gone back.
     """
-    log, first_ns = commits_in_effect(batch), connections_begun_ns(batch.trial_context, "first")
+    log, about = commits_in_effect(batch), batch.trial_context
+    first_ns = done_ns(about, [(one.first_wall_ns, one.first_time_ns) for one in about.connections])
+    used_ns = np.array([*first_ns, NONE], np.int64)  # NONE: the connection is not known
     row, asked = requests_of(batch, log)
     before_row = previous_in(log["stretch"])
     before = picked(row, before_row, -1)
@@ -196,7 +198,7 @@ def _asked_earlier(batch: Batch) -> Bools:
     same = (member_id >= 0) & (member_id == picked(asked["member_id"], before, -1))
     same &= broker == picked(asked["source"], before, -1)
     same &= log["incarnation"] == picked(log["incarnation"], before_row, -1)
-    newer = first_ns[connection] < first_ns[picked(asked["connection"], before, -1)]
+    newer = used_ns[connection] < used_ns[picked(asked["connection"], before, -1)]
     said = _last_said(batch)
     earlier: Bools = same & (connection >= 0) & newer & (said <= picked(said, before_row, NEVER))
     return earlier

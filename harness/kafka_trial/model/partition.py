@@ -332,8 +332,8 @@ class CommitRegressions(Table):
 
     `fell_row`: the commit with which it fell, `recovered_row`: the one with which it was back, as rows of `Commits`.
     `deleted`: a tombstone ended the episode. `restart_inside`: meanwhile an ownership epoch opened, or a member started
-    from an offset below the peak. `asked_earlier`: whenever it fell, the client had asked for that commit
-    before it asked for the one before.
+    from an offset below the peak. `asked_earlier`: whenever it fell, the client had asked for that commit before it
+    asked for the one before.
     """
 
     slice: Ints

@@ -12,7 +12,7 @@ false.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from kafka_trial.model.instants import at_earliest_in_logs, at_latest_in_logs
 from kafka_trial.model.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
 from kafka_trial.model.table import Table, table
 from kafka_trial.model.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
-from kafka_trial.model.wall_clock import monotonic
+from kafka_trial.model.wall_clock import done_ns
 
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
@@ -52,7 +52,8 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.
     """
     fault = _faults_of(trial_context, answers)
-    went_on = connections_begun_ns(trial_context, "last")[answers["connection"]] > fault["end_ns"]
+    last_ns = done_ns(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in trial_context.connections])
+    went_on = np.array([*last_ns, NONE], np.int64)[answers["connection"]] > fault["end_ns"]  # NONE: it is not known
     sent_ns = answers["sent_ns"].astype(np.int64)
     inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
     return np.where(fault["end_ns"] == NONE, sent_ns, inside)
@@ -64,17 +65,6 @@ def answers_of(batch: Batch, requests: Table) -> Table:
     return requests.only("source", "lane", "connection").having(
         begun_ns=sent_ns - requests["duration_ns"], sent_ns=sent_ns
     )
-
-
-def connections_begun_ns(trial_context: TrialContext, which: Literal["first", "last"]) -> Ints:
-    """Returns when that request of each connection began, and NONE at the end, for the one that is not known."""
-    spans = [
-        (one.first_wall_ns, one.first_time_ns) if which == "first" else (one.last_wall_ns, one.last_time_ns)
-        for one in trial_context.connections
-    ]
-    walls = np.array([NONE if wall_ns is None else wall_ns for wall_ns, _ in spans], np.int64)
-    times = np.array([time_ns for _, time_ns in spans], np.int64)
-    return np.append(monotonic(trial_context, walls, times), NONE)
 
 
 def _faults_of(trial_context: TrialContext, answers: Table) -> Table:

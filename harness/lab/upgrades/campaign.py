@@ -56,15 +56,15 @@ def digest() -> str:
 
 
 def missing(rows: Sequence[Row], digest: str) -> list[Play]:
-    """Returns the plays without an answer of this code: never played, or unknown and to be tried again. Those that no
-    code has answered come first, each pair once before one is played again: the page is whole before it is measured
-    anew."""
+    """Returns the plays without an answer of this code: never played, or unknown and to be tried again. Those that were
+    no go last time, or never played, come first, each pair once before one is played again: the page is whole, and what
+    is wrong on it looked at, before it is measured anew."""
     own = [row for row in rows if row.digest == digest]
     tried = Counter(row.play for row in own)
     answered = {row.play for row in own if row.outcome != NOT_KNOWN}
-    answered_before = {row.play for row in rows if row.outcome != NOT_KNOWN}
+    last = {row.play: row.outcome for row in rows}
     left = [play for play in plays() if play not in answered and tried[play] < TRIES]
-    return sorted(left, key=lambda play: (play in answered_before, play.seed))
+    return sorted(left, key=lambda play: (last.get(play) == GO, play.seed))
 
 
 def play_one(play: Play) -> Row:
