@@ -163,7 +163,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 OF_ALL_ANOMALIES = {"anomalies.invariant", "anomalies.claim_rule"}
 TABLES = {"partition", "group", "table", "kernels", "undecided", "claim"}
 ASK_MORE = {
-    "head_of_line": {"head_of_line", "occupied_intervals", "progress", "trial_context"},
+    "head_of_line": {"head_of_line", "occupied_intervals", "progress"},
     "liveness": {"liveness_bounds", "stuck_classes", "trial_context"},
     "never_rejoined": {"rejoining", "trial_context", "wall_clock"},
     "processes": {"history.consequences", "liveness_bounds", "trial_context", "wall_clock"},
@@ -189,6 +189,7 @@ ONLY_IN = {
         "workload.producer",
         "workload.writers",
         "cluster.archive_clients",
+        "nemesis.cold_reader",
         "trial.control_member",
         "lab.bench.reader",
         "lab.cases.large_records",

@@ -31,11 +31,12 @@ SUITES = {
     "failing-endpoint",
     "poison-record",
     "down-too-long",
+    "cold-neighbour",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twenty suites are there, and each scenario has its suite's name."""
+    """The twenty-one suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

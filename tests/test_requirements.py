@@ -25,6 +25,7 @@ OF_THE_MACHINE = {
     "tests/lab/test_memory_limits.py",
     "tests/live/test_sample.py",
     "tests/machines.py",
+    "tests/process/test_page_cache.py",
     "tests/process/test_real_time.py",
     "tests/trial/test_stall_prevention.py",
     "tests/witness/test_samplers.py",

@@ -6,6 +6,7 @@ of violations are a contract (consumer.toml, section [claim]).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,9 +32,11 @@ class Claim:
     converge_within_s: float | None = None
     memory_max_bytes: int | None = None
     redelivered_max_ratio: float | None = None
+    lag_age_max_s: float | None = None
 
 
 SWITCHES = ("fenced", "no_rogue_reader")
+LIMITS = ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio", "lag_age_max_s")
 CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS, "state": STATE}
 
 
@@ -53,10 +56,10 @@ def claim_problems(table: dict[str, Any]) -> list[str]:
     ]
     return problems + [
         f"[claim] {key} = {shown(table[key])} must be a positive number"
-        for key in ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")
+        for key in LIMITS
         if key in table and not _positive(table[key])
     ]
 
 
 def _positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

@@ -218,3 +218,16 @@ def test_a_file_with_entries_is_parsed_once(tmp_path: Path, monkeypatch: pytest.
     )
     assert read(tmp_path, GOOD % (0, 7), entries) == ([7, None], [])
     assert [events["entries"].type for events in parsed] == [lines.ENTRIES]
+
+
+def test_whole_numbers_become_the_texts_they_must_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of an API is one, in every log of requests: no file of them is read line by line."""
+    monkeypatch.setattr(lines, "_line_by_line", lambda *given: pytest.fail("read line by line"))
+    events = [
+        b'{"schema":1,"source":"s","seq":0,"time_ns":5,"kind":"request","entries":[{"topic":"t","partition":0}]}\n',
+        b'{"schema":1,"source":"s","seq":1,"time_ns":5,"kind":"api_version","key":18,"api":"API_VERSIONS"}\n',
+    ]
+    path, line_stats = tmp_path / "s.jsonl", LineStats()
+    path.write_bytes(b"".join(events))
+    (block,) = read_blocks(path, line_stats)
+    assert (block.events["key"].to_pylist(), line_stats.defects("s")) == ([None, "18"], [])

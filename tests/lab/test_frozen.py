@@ -15,15 +15,18 @@ from lab.frozen.history_findings import (
     INSTANCES,
     NOT_JUDGED,
     UNDECIDED,
+    ChangedFinding,
     HistoryFindings,
     changes,
     findings_of,
 )
 from lab.frozen.ledger import (
+    EVERY,
     FINDINGS_NAME,
     LEDGER_NAME,
     all_changes,
     append_to_ledger,
+    merged,
     read_findings,
     read_ledger,
     write_findings,
@@ -87,6 +90,17 @@ def test_findings_and_what_was_accepted_come_back(tmp_path: Path) -> None:
     assert ([one.difference for one in entries], {one.why for one in entries}) == (found, {"KIP-848 says so"})
 
 
+def test_what_changes_in_every_history_is_one_entry() -> None:
+    """As where an anomaly is new; what is another change, or not in all of them, stays by itself."""
+    found = [ChangedFinding(name, "new", NOT_JUDGED, "null", "no claim") for name in "ab"]
+    other = [
+        ChangedFinding("a", "skipped", INSTANCES, "null", "1"),
+        ChangedFinding("b", "skipped", INSTANCES, "1", "2"),
+    ]
+    assert merged([*found, *other], 2) == [ChangedFinding(EVERY, "new", NOT_JUDGED, "null", "no claim"), *other]
+    assert merged(found, 3) == found
+
+
 def test_thousands_of_histories_are_frozen_and_each_was_judged() -> None:
     """Literal ones and a thousand drawn ones; of each a verdict is kept."""
     frozen = [*read_histories()]
@@ -108,7 +122,7 @@ def test_every_frozen_verdict_is_what_it_was(part: str) -> None:
 
 def test_every_entry_of_the_ledger_says_why() -> None:
     """Of a history that is still there."""
-    names = {one.name for one in read_histories()}
+    names = {EVERY, *(one.name for one in read_histories())}
     assert [
         one for one in read_ledger(REPORTS / LEDGER_NAME) if not one.why or one.difference.history not in names
     ] == []

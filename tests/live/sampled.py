@@ -43,6 +43,7 @@ OFTEN = (  # every tenth time: every suite; every client library with every prot
     Sampled("python-dead-letters", "poison-record"),
     Sampled("kafka-python-whole-polls", "tombstones"),
     Sampled("aiokafka-long-orders", "down-too-long"),
+    Sampled("python-batch-auto-commit/prompt", "cold-neighbour"),
     Sampled("kafka-verifiable-consumer/both-assignors", "member-killed"),
     Sampled("kafka-verifiable-consumer/cooperative", "rebalance-storm"),
 )
@@ -89,6 +90,7 @@ BY_TURNS = (
     Sampled("python-long-orders", "member-killed"),
     Sampled("python-renders-pages", "control"),
     Sampled("python-batch-auto-commit", "member-killed"),
+    Sampled("python-batch-auto-commit/prompt", "control"),
     Sampled("python-batch-auto-commit", "rolling-deploy"),
     Sampled("kafka-python-keeps-count", "rebalance-storm"),
     Sampled("kafka-python-keeps-count", "coordinator-lost"),
@@ -122,6 +124,7 @@ BY_TURNS = (
     Sampled("python-worker-pool", "poison-record"),
     Sampled("python-postgres-upserts", "tombstones"),
     Sampled("python-transactional", "down-too-long"),
+    Sampled("kafka-python-at-least-once", "cold-neighbour"),
     Sampled("python-renders-pages", "member-paused"),
     Sampled("python-at-least-once", "member-killed"),
     Sampled("python-at-least-once", "hot-runs"),

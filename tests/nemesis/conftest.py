@@ -34,7 +34,8 @@ def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -
         child_processes = stack.enter_context(ChildProcesses("arena"))
         admin = stack.enter_context(Admin(cluster.observer_bootstrap))
         for topic in ("bites", "around"):
-            admin.create_topic(f"{cluster.name}-{topic}", partitions=6, replication_factor=3)
+            small = {"segment.bytes": "1048576"}  # so that some are written no more before long
+            admin.create_topic(f"{cluster.name}-{topic}", partitions=6, replication_factor=3, configs=small)
         *own, load_lane, around_lane, unused_lane = lanes
         direct = AroundProxies(around_lane.index, cluster.observer_bootstrap, around_lane.proxies, around_lane.ports)
         work = tmp_path_factory.mktemp("arena")

@@ -11,6 +11,7 @@ from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.samples import (
     ANSWERS,
     REQUESTS,
+    BrokerReads,
     FeatureAnswer,
     FeatureSnapshot,
     GroupSnapshot,
@@ -19,6 +20,7 @@ from kafka_trial.nemesis.samples import (
     LinkSnapshot,
     LogSnapshot,
     LogSpan,
+    PageCacheSnapshot,
     Probe,
     ProcessSnapshot,
     TopicSnapshot,
@@ -367,6 +369,50 @@ def logs(*starts: int) -> LogSnapshot:
 def test_records_deleted(before: LogSnapshot, inside: list[LogSnapshot], bit: bool) -> None:
     """Deleted are records where every log starts as far on as it was to, and one at least had started before."""
     assert evidence.records_deleted(before, inside, {0: 5, 1: 5}).took_effect is bit
+
+
+def cached(*cached_bytes: int, read: int = 0, size_bytes: int = 20_000_000, error: str = "") -> PageCacheSnapshot:
+    """How much of their rolled segments brokers have in memory, and have read from disks."""
+    brokers = (BrokerReads(broker, 20, size_bytes, held, read) for broker, held in enumerate(cached_bytes))
+    return PageCacheSnapshot(0, tuple(brokers), {"b2": error} if error else {})
+
+
+@pytest.mark.parametrize(
+    ("cold", "inside", "consumed_bytes", "message"),
+    [
+        (cached(0, 0), [cached(2_000_000, 0, read=1_500_000)], 9, "a neighbour consumed 9 bytes"),
+        (cached(0, 0, error="EPERM"), [], 9, "cannot be seen here (b2: EPERM)"),
+        (
+            cached(0, 0),
+            [cached(2_000_000, 0, read=9_000_000, error="ENOSYS")],
+            9,
+            "cannot be seen here (b2: ENOSYS)",
+        ),
+        (cached(0, 0, size_bytes=0), [], 9, "no partition has a rolled segment"),
+        (cached(9_000_000, 0), [], 9, "stayed in memory, 9000000 of 40000000 bytes"),
+        (cached(0, 0), [cached(2_000_000, 0, read=1_500_000)], 0, "the neighbour consumed no record"),
+        (cached(0, 0), [cached(0, 0, read=9_000_000)], 9, "nobody read them"),
+        (cached(0, 0), [], 9, "nobody read them"),
+        (
+            cached(0, 0),
+            [cached(2_000_000, 0, read=499_999)],
+            9,
+            "next to nothing from a disk (999998 bytes",
+        ),
+        (cached(0, 0), [cached(9_000_000, 0, read=2_000_000)], 9, "next to nothing from a disk"),
+    ],
+)
+def test_cold_reads(
+    cold: PageCacheSnapshot, inside: list[PageCacheSnapshot], consumed_bytes: int, message: str
+) -> None:
+    """Rolled segments were out of memory, and came back from a disk while somebody read."""
+    found = evidence.cold_reads(cold, inside, consumed_bytes=consumed_bytes)
+    assert (found.took_effect, message in found.message) == (message.startswith("a neighbour"), True), found
+
+
+def test_a_broker_that_was_started_anew_counts_from_there() -> None:
+    """What its process had read before is gone with it."""
+    assert cached(0, 0, read=700).disk_read_since(cached(0, 0, read=900)) == 1400
 
 
 def test_partitions_added() -> None:

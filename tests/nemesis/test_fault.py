@@ -12,9 +12,10 @@ from kafka_trial.nemesis.fault import SCOPES, fault, find_fault, list_faults, st
 from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
-    "answers-held broker-kill broker-pause broker-replace broker-restart close crash-point cut finalise-feature "
-    "half-open handler-failing handler-slow join kill latency leader-move leave move-client partitions-added pause "
-    "poison-record records-deleted refused requests-held restart rolling-restart slow-link stall terminate version-roll"
+    "answers-held broker-kill broker-pause broker-replace broker-restart close cold-reads crash-point cut "
+    "finalise-feature half-open handler-failing handler-slow join kill latency leader-move leave move-client "
+    "partitions-added pause poison-record records-deleted refused requests-held restart rolling-restart slow-link "
+    "stall terminate version-roll"
 )
 
 
@@ -107,3 +108,9 @@ def test_an_unknown_fault_names_the_valid_ones() -> None:
     """A misspelt fault is answered with the nearest and all names."""
     with pytest.raises(InputError, match="Did you mean 'stall'"):
         find_fault("stal")
+
+
+def test_a_neighbour_that_reads_nothing_is_refused() -> None:
+    """Before anything starts."""
+    assert step_problems("cold-reads", "all", {"bytes_per_s": 0}) == ["cold-reads: bytes_per_s must be 1 or more"]
+    assert step_problems("cold-reads", "all", {"bytes_per_s": 1}) == []

@@ -44,8 +44,9 @@ def cases(kinds: Sequence[str]) -> list[Case]:
 
 
 # What makes another cluster of it is played on one that nobody else uses: tests/upgrade/test_finalise_cluster.py; a
-# member is moved where it has a successor: tests/live/test_moved_clients.py.
-ELSEWHERE = ("broker-replace", "finalise-feature", "move-client", "version-roll")
+# member is moved where it has a successor: tests/live/test_moved_clients.py. A neighbour wants old segments:
+# tests/nemesis/test_cold_reads_live.py.
+ELSEWHERE = ("broker-replace", "cold-reads", "finalise-feature", "move-client", "version-roll")
 EVERY = cases([name for name in list_faults() if name not in ELSEWHERE])
 BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(every=16)) for case in EVERY]
 

@@ -93,6 +93,11 @@ def memory_claimed(claim: Claim) -> bool:
     return claim.memory_max_bytes is not None
 
 
+def age_claimed(claim: Claim) -> bool:
+    """It breaks claims of how old a record may become before it is handled."""
+    return claim.lag_age_max_s is not None
+
+
 def not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     """Excuses what was committed from outside the members; undecided where nobody can tell."""
     if attributes.get("by_stranger"):

@@ -27,9 +27,8 @@ from kafka_trial.model.kernels import (
     starts_of,
 )
 from kafka_trial.model.occupied_intervals import occupied_ns
-from kafka_trial.model.progress import machine_stalled, under_fault, window_ns_of
+from kafka_trial.model.progress import machine_stalled, under_fault, waited_for_a_processor, window_ns_of
 from kafka_trial.model.table import Table, table
-from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.undecided import Undecided
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def head_of_line_blocking(group: Group) -> Findings:
     blocked = (spans["waits"] >= WAITS_MIN) & _mostly(idle_ns, rest_ns)
     blocked &= ~under_fault(about, since_ns, until_ns, window_ns_of(about))
     delayed = blocked & machine_stalled(about, since_ns, until_ns)
-    no_processor = blocked & ~delayed & ~_mostly(idle_ns - _waited_for_a_processor(about, since_ns, until_ns), rest_ns)
+    no_processor = blocked & ~delayed & ~_mostly(idle_ns - waited_for_a_processor(about, since_ns, until_ns), rest_ns)
     unsure = blocked & ~delayed & ~no_processor & (spans["member"] < 0)
     found = spans.take(blocked & ~delayed & ~no_processor & ~unsure)
     members = {incarnation.source: about.members[incarnation.member] for incarnation in about.incarnations}
@@ -160,12 +159,3 @@ def _idle(group: Group) -> Table:
 
 def _less_occupied(held: Table, sources: Array, since_ns: Array, until_ns: Array) -> Ints:
     return until_ns - since_ns - occupied_ns(held, sources, since_ns, until_ns)
-
-
-def _waited_for_a_processor(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Ints:
-    """Returns how long threads of members and brokers waited for one, by the samples of each stretch of time."""
-    waited = np.zeros(len(since_ns), np.int64)
-    for sample in trial_context.cpu_waits:
-        inside = (sample.time_ns > since_ns) & (sample.time_ns - sample.over_ns < until_ns)
-        waited += np.where(inside, sample.waited_ns, 0)
-    return waited

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_trial.anomalies.claim_rule import Rule, never, no_rogue_reader_claimed
+from kafka_trial.anomalies.claim_rule import (
+    VIOLATION,
+    Attributes,
+    Rule,
+    Weight,
+    age_claimed,
+    never,
+    no_rogue_reader_claimed,
+    on_the_partition,
+)
 from kafka_trial.anomalies.invariant import Findings, invariant, proof, split_undecided
+from kafka_trial.claim import Claim
 from kafka_trial.model.table import table
 
 if TYPE_CHECKING:
@@ -49,6 +59,68 @@ def uncommitted_progress(partitions: Partitions) -> Findings:
         lasted_ms=late.lasted_ns // 1_000_000,
     )
     return Findings(rows, [proof(late, "handled_"), proof(late, "commit_")], undecided)
+
+
+def _excused(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    by = attributes.get("excused_by")
+    return VIOLATION if by is None else ("tolerated", f"it waited no longer than {by} explains")
+
+
+@invariant(
+    "late-record",
+    family="liveness",
+    needs=("records", "ends of waits", "age limit", "pace", "time to be late", "snapshot"),
+    level="sink",
+    severity=212,
+    rule=Rule(age_claimed, _excused),
+    message="{records} records of {place}, from {offset} to {last_offset}, waited longer than they may: "
+    "{longest_wait_offset} for {lasted_ms} ms, of which {counted_ms} count and {allowed_ms} are allowed{whose}",
+    deciding=("excused_by",),
+    follows={"stuck-partition": on_the_partition, "late-convergence": on_the_partition, "unseen": on_the_partition},
+)
+def late_record(partitions: Partitions) -> Findings:
+    """A record waited longer than its team claims (`lag_age_max_s`), from its append until it was handled.
+
+    One finding is of a stretch of records that follow one another.
+    "The maximum lag in terms of number of records" (records-lag-max: Kafka, Monitoring) says how much is left to do;
+    who waits for a payment asks how long.
+
+    A wait ends when the record is first handled. In transactions it ends with the commit that covers the record; of a
+    consumer that shows nothing of its work too, less the declared commit interval. What was not handled by the
+    snapshot, and not committed past, has waited until then.
+
+    Some time does not count: that before the opening burst was done, and that of a fault, from its injection until it
+    is healed and a stall window has passed, twice as long, for what had gathered. That a neighbour loads the brokers
+    (`cold-reads`) excuses nobody. Where records queue each may take twice the time that the group took for it and those
+    before it at its best, in the opening burst or since.
+
+    Undecided if it may have waited for the rest of its batch or transaction, if more was sent all the while than the
+    group was seen to do, if the machine stood still or threads waited for a processor for so long, and if nobody knows
+    when it was handled or appended. An audit goes by commits, where brokers date records (message.timestamp.type =
+    LogAppendTime); a trial needs no such setting. Not judged where faults leave no time to be late in, where
+    transactions on the topic were aborted, and where records are handed on.
+
+    Smallest history: a claim of five seconds; record 0; nine seconds later `processed` 0.
+
+    Usual cause: A handler that takes too long for what comes, one partition behind another, or a member that waits.
+
+    Remedy: More members and partitions, or handlers side by side; bound how long one record may hold up the next.
+    """
+    waits, undecided = split_undecided(partitions.late_records)
+    rows = table(
+        slice=waits.slice,
+        order=waits.offset,
+        offset=waits.offset,
+        last_offset=waits.last_offset,
+        longest_wait_offset=waits.longest_wait_offset,
+        records=waits.records,
+        member=waits.member_name,
+        lasted_ms=(waits.until_ns - waits.since_ns) // 1_000_000,
+        counted_ms=waits.counted_ns // 1_000_000,
+        allowed_ms=waits.allowed_ns // 1_000_000,
+        excused_by=waits.excused_by,
+    )
+    return Findings(rows, [proof(waits), proof(waits, "over_")], undecided)
 
 
 @invariant(

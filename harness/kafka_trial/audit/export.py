@@ -44,7 +44,7 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.console import Console
 
 KIND = "audit"
-CONFIGS = (CLEANUP, "retention.ms")
+CONFIGS = (CLEANUP, "retention.ms", "message.timestamp.type")
 BUFFER_EVENTS = 500
 SETTLES = 2  # what was there two windows W before the end should have been handled by the end
 TOLD_WITHIN_S = 5.0  # a leader that is new, or has just gone, answers without offsets
@@ -194,7 +194,7 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
         )
     except NoAnswerError as error:
         if acl := _missing_acl(error, this.request, operation="DESCRIBE_CONFIGS", topic=topic.name):
-            this.console.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
+            this.console.say(f"{acl}. Its {', '.join(CONFIGS)} are not known then")
         return {}
 
 

@@ -48,6 +48,7 @@ def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], record
         partitions=len(topic.partitions),
         cleanup_policy=configs.get("cleanup.policy"),
         retention_ms=int(retention_ms) if retention_ms else None,
+        timestamp_type=configs.get("message.timestamp.type"),
     )
     first = log.at(0)
     for partition, offset in sorted(log.starts().items()):

@@ -25,6 +25,7 @@ class Consequence(StrEnum):
     LEAVES_REQUESTS_OPEN = "leaves-requests-open"  # a request may never be answered, although its connection stays
     STOPS_BROKER = "stops-broker"  # a broker does not run for a while; the last lines of its log may be missing
     CHANGES_TOPIC = "changes-topic"  # partitions or records come or go; it works even if no member runs
+    LOADS_BROKERS = "loads-brokers"  # others use the same brokers: a member that is late has no excuse in that
     HARMLESS = "harmless"  # no member is stopped, cut off or slowed; at most there is a rebalance
 
 
@@ -46,6 +47,7 @@ BY_FAULT_NAME: Final[Mapping[str, frozenset[Consequence]]] = {
     **dict.fromkeys(("version-roll", "broker-replace"), _AWAY),
     **dict.fromkeys(("records-deleted", "partitions-added"), _STEADY | {Consequence.CHANGES_TOPIC}),
     **dict.fromkeys(("join", "leader-move"), _STEADY),
+    "cold-reads": _STEADY | {Consequence.LOADS_BROKERS},
     **dict.fromkeys(("finalise-feature", "handler-slow", "handler-failing", "poison-record"), frozenset[Consequence]()),
 }
 

@@ -121,7 +121,7 @@ requests-bN         request           api lane? listener connection client_id me
                     client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
-observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
+observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms? timestamp_type?
                     log_start log_end last_stable    topic partition offset asked_ns? (log_end: the position after the last record, asked at)
                     leader            topic partition leader epoch replicas isr
                     coordinator       group leader

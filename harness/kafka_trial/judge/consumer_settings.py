@@ -49,6 +49,7 @@ def _declared(path: Path) -> Settings:
         "delivery": claim.get("delivery"),
         "converge_within_s": claim.get("converge_within_s"),
         "memory_max_bytes": claim.get("memory_max_bytes"),
+        "lag_age_max_s": claim.get("lag_age_max_s"),
         "events": evidence.get("events", "jsonl"),
         "sink": evidence.get("sink", "none"),
         "no_effect": tuple(evidence["no_effect"]) if "no_effect" in evidence else None,

@@ -10,6 +10,7 @@ from itertools import pairwise
 from kafka_trial.anomalies.invariant import Invariant
 from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason, PartlyNotJudged
 from kafka_trial.model.kernels import NEVER
+from kafka_trial.model.late_records import time_that_counts_ns
 from kafka_trial.model.trial_context import Incarnation, TrialContext
 
 # What a sink cannot show of a consumer that prints nothing, and what decides that property of its claim instead.
@@ -319,6 +320,37 @@ def _memory_limit(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return NotJudged(NotJudgedReason.NO_MEMORY_LIMIT) if trial_context.settings.memory_max_bytes is None else None
 
 
+def _ends_of_waits(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """From when a record could be read, and when it was handled, or, in transactions and audits, committed past."""
+    audited = not trial_context.incarnations
+    if audited and not trial_context.dated_by_brokers:
+        return NotJudged(NotJudgedReason.APPENDS_UNKNOWN)
+    if trial_context.aborted_records:
+        return NotJudged(NotJudgedReason.READABLE_UNKNOWN)
+    if trial_context.through:
+        return NotJudged(NotJudgedReason.WAITS_ELSEWHERE)
+    by_commits = audited or trial_context.settings.progress == "transaction"
+    return (_offsets_log if by_commits else _moves)(trial_context, seen)
+
+
+def _age_limit(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    return NotJudged(NotJudgedReason.NO_AGE_LIMIT) if trial_context.settings.lag_age_max_s is None else None
+
+
+def _pace(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """How fast the group works, without which nobody knows what a fault's backlog explains; an audit asks nobody to
+    excuse one."""
+    measured = trial_context.calibrated_rate and trial_context.calibrated_ns is not None
+    return None if measured or not trial_context.incarnations else NotJudged(NotJudgedReason.NO_PACE)
+
+
+def _time_to_be_late(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Longer than a record may wait by the claim; else a pass would prove nothing."""
+    limit_s = trial_context.settings.lag_age_max_s
+    short = limit_s is not None and time_that_counts_ns(trial_context) <= limit_s * 1e9
+    return NotJudged(NotJudgedReason.NO_TIME) if short else None
+
+
 def _samples(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return None if trial_context.peaks else NotJudged(NotJudgedReason.NO_SAMPLES)
 
@@ -388,6 +420,10 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "processes": _processes,
     "exits": _exits,
     "memory limit": _memory_limit,
+    "ends of waits": _ends_of_waits,
+    "age limit": _age_limit,
+    "pace": _pace,
+    "time to be late": _time_to_be_late,
     "samples": _samples,
     "oom counter": _oom_counter,
     "group log": _group_log,
@@ -401,6 +437,7 @@ MAY_LACK = (
     "row states",
     "partitions added",
     "memory limit",
+    "age limit",
     "exits",
     "oom counter",
     "group presence",

@@ -292,7 +292,7 @@ def _events_of(raw: bytes, longest: int, typed: set[str]) -> pa.Table | None:
     try:
         typed |= {name for name, sign in _LISTS.items() if name not in typed and sign in raw}
         events = _read(raw, longest, typed, "infer")
-        mistaken = {item.name for item in events.schema if item.type != _TYPES.get(item.name, item.type)} - typed
+        mistaken = {item.name for item in events.schema if not _becomes(item.type, _TYPES.get(item.name))} - typed
         if mistaken:
             typed |= mistaken
             events = _read(raw, longest, typed, "infer")
@@ -301,6 +301,12 @@ def _events_of(raw: bytes, longest: int, typed: set[str]) -> pa.Table | None:
         with suppress(pa.ArrowException):
             return None if _NO_NUMBER.search(raw) else _read(raw, longest, EVENTS.names, "ignore")
     return None
+
+
+def _becomes(read: pa.DataType, wanted: pa.DataType | None) -> bool:
+    """Tells whether a field that Arrow has read is what it must be, or can be made that: an API's `key` is a number,
+    and a record's is none. None: it may be anything."""
+    return wanted is None or read == wanted or (wanted == pa.string() and read == pa.int64())
 
 
 def _read(raw: bytes, longest: int, typed: Collection[str], others: str) -> pa.Table:

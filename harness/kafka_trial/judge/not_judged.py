@@ -25,6 +25,7 @@ class NotJudgedReason(StrEnum):
     NOT_IN_KAFKA = "its progress is not in Kafka (progress: {progress})"
     NOT_IN_TRANSACTIONS = "its progress is not in its transactions (progress: {progress})"
     NO_MEMORY_LIMIT = "no limit of memory is claimed"
+    NO_AGE_LIMIT = "no limit to the age of records is claimed"
     # The consumer prints nothing, and something else decides what is claimed.
     ORDER_BY_EFFECTS = f"{_SILENT}: order is judged by first effects, repeated work by further effects"
     SKIPS_BY_EFFECTS = f"{_SILENT}: order is judged by first effects, and a record left out as skipped or unseen"
@@ -79,6 +80,12 @@ class NotJudgedReason(StrEnum):
     NO_GROUP = "its members are in no group: they assign their partitions themselves (protocol: none)"
     EXITS_UNKNOWN = "an exit does not say whether the harness had asked for it: by an earlier version"
     NO_SAMPLES = "the members' memory was not sampled"
+    APPENDS_UNKNOWN = (
+        "an audit does not know when records came: their timestamps are their producers' (message.timestamp.type)"
+    )
+    WAITS_ELSEWHERE = "records wait in topics that the group hands them on through: for how long is not measured"
+    NO_TIME = "faults explain so much of the trial that no record could be seen to wait for longer than is claimed"
+    NO_PACE = "the opening burst was not done: it is not known how fast the group works"
     OOM_NOT_COUNTED = "the kernel's out-of-memory killer was not counted"
     NO_EPOCHS = "the offsets log holds no generation or epoch of the group"
     NONE_ABORTED = "no record of the topic belonged to an aborted transaction"

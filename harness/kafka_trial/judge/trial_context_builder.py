@@ -89,6 +89,7 @@ class TrialContextBuilder(HistoryNames):
     sends: int = 0
     moved_sends: int = 0
     compacted: bool = False
+    dated_by_brokers: bool = False
     audited: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -148,6 +149,7 @@ class TrialContextBuilder(HistoryNames):
             sends=self.sends,
             moved_sends=self.moved_sends,
             compacted=self.compacted,
+            dated_by_brokers=self.dated_by_brokers,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
             witnesses=dict(sorted(self.witnesses.items())),
@@ -268,6 +270,8 @@ def _topic(builder: TrialContextBuilder, source: int, body: Body) -> None:
         builder.resource_samples.take_topic(str(name), body)
     if name == (builder.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
         builder.compacted = True
+    if name == (builder.topic or name) and body.get("timestamp_type") == "LogAppendTime":
+        builder.dated_by_brokers = True
 
 
 def _through(builder: TrialContextBuilder, source: int, body: Body) -> None:

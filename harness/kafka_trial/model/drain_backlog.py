@@ -46,18 +46,23 @@ def slowest_backlog(
     `left`: partition of the trial's topic (None: of another topic) and records left there. `rate_per_s`: of the group
     with the opening burst; `burst`: how many records of it each partition had (none: not told).
 
-    A partition is worked at as fast as with its share of the burst, but no more slowly than the mean: what had little
-    was never asked to be quick. That mean stands for partitions that the burst did not reach.
     """
     counts = list(left)
     everything = DrainBacklog(sum(records for _, records in counts), rate_per_s)
-    shown = {partition: records for partition, records in burst.items() if records > 0}
-    if not rate_per_s or not shown:
+    if not rate_per_s or not any(burst.values()):
         return everything
-    mean, total = 1 / len(shown), sum(shown.values())
-    shares = {partition: max(mean, records / total) for partition, records in shown.items()}
-    each = [
-        DrainBacklog(records, rate_per_s * (mean if partition is None else shares.get(partition, mean)), of_one=True)
-        for partition, records in counts
-    ]
+    each = [DrainBacklog(records, rate_of(partition, rate_per_s, burst), of_one=True) for partition, records in counts]
     return max((everything, *each), key=lambda one: one.allowed_s)
+
+
+def rate_of(partition: int | None, rate_per_s: float, burst: Mapping[int, int]) -> float:
+    """Returns how many records a second are done of one partition; the arguments as in `slowest_backlog`.
+
+    It is worked at as fast as with its share of the burst, but no more slowly than the mean: what had little was never
+    asked to be quick. That mean stands for partitions that the burst did not reach; all of the rate, if it is not told.
+    """
+    shown = {number: records for number, records in burst.items() if records > 0}
+    if not shown:
+        return rate_per_s
+    share = 0.0 if partition is None else shown.get(partition, 0) / sum(shown.values())
+    return rate_per_s * max(1 / len(shown), share)

@@ -10,6 +10,7 @@ from kafka_trial.model.commits import commit_regressions, commits
 from kafka_trial.model.commits_ahead import commits_ahead
 from kafka_trial.model.contradicted_lines import false_reports
 from kafka_trial.model.effects import duplicate_effects, phantoms, stale_states
+from kafka_trial.model.late_records import late_records
 from kafka_trial.model.lost_commits import lost_commits
 from kafka_trial.model.order import handled_out_of_order, nonmonotonic_polls, overlapping
 from kafka_trial.model.ownerless import ownerless_stretches
@@ -26,6 +27,7 @@ from kafka_trial.model.partition import (
     ExpiredUnread,
     FalseReports,
     HandledOutOfOrder,
+    LateRecords,
     LostCommits,
     LostWrites,
     MisplacedRecords,
@@ -69,6 +71,7 @@ MAKERS: Final[Makers] = {
     ExpiredUnread: expired_unread,
     FalseReports: false_reports,
     HandledOutOfOrder: handled_out_of_order,
+    LateRecords: late_records,
     LostCommits: lost_commits,
     LostWrites: lost_writes,
     MisplacedRecords: misplaced_records,

@@ -407,6 +407,36 @@ class CommittedLate(Table):
     why: Array
 
 
+class LateRecords(Table):
+    """Records that waited longer than claimed (`lag_age_max_s`), from their append until they were first handled, or,
+    of a silent consumer, committed past; until the snapshot, where they still wait. One row for a stretch of records
+    of one partition that are alike.
+
+    `offset`, `last_offset`, `records`: the first and the last of them, and how many. Of the one that waited longest,
+    `longest_wait_offset`: from `since_ns` to `until_ns`, of which `counted_ns` counted, and `allowed_ns` were allowed:
+    as long as is claimed, and as it stood behind others. `source`, `seq`: the record; `over_…`: what ended its wait.
+    `member_name`: who had the partition when it became too old. `excused_by`: what explains the wait, in words:
+    the first fault whose time was left out of the count, or the load; None where nothing does.
+    """
+
+    slice: Ints
+    offset: Ints
+    last_offset: Ints
+    longest_wait_offset: Ints
+    records: Ints
+    since_ns: Ints
+    until_ns: Ints
+    counted_ns: Ints
+    allowed_ns: Ints
+    member_name: Array
+    excused_by: Array
+    source: Ints
+    seq: Ints
+    over_source: Ints
+    over_seq: Ints
+    why: Array
+
+
 class RogueReaders(Table):
     """Members that were answered records of a partition for more than W, without a commit there that explains it; not
     what an owner had fetched ahead when it lost the partition, nor near a fault on the member.
@@ -624,6 +654,7 @@ class Partitions(Batch):
     commits_ahead = _Asked(CommitsAhead)
     lost_commits = _Asked(LostCommits)
     committed_late = _Asked(CommittedLate)
+    late_records = _Asked(LateRecords)
     rogue_readers = _Asked(RogueReaders)
     ownership_splits = _Asked(OwnershipSplits)
     ownerless_stretches = _Asked(OwnerlessStretches)

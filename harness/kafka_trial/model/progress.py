@@ -95,6 +95,15 @@ def machine_stalled(trial_context: TrialContext, since_ns: Array, until_ns: Arra
     return still
 
 
+def waited_for_a_processor(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Ints:
+    """Returns how long threads of members and brokers waited for one, by the samples of each stretch of time."""
+    waited = np.zeros(len(since_ns), np.int64)
+    for sample in trial_context.cpu_waits:
+        inside = (sample.time_ns > since_ns) & (sample.time_ns - sample.over_ns < until_ns)
+        waited += np.where(inside, sample.waited_ns, 0)
+    return waited
+
+
 def _ready_ns(batch: Batch) -> Ints:
     """Returns since when each record and all before it had been handled; NEVER where one of them never was, or nobody
     knows when, for it was told out of a buffer."""

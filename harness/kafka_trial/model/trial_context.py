@@ -37,6 +37,7 @@ class Settings:
     delivery: str = "unclaimed"
     converge_within_s: float | None = None
     memory_max_bytes: int | None = None
+    lag_age_max_s: float | None = None
     events: str | None = None
     sink: str | None = None
     no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
@@ -461,6 +462,7 @@ class TrialContext:
     sends: int = 0  # that the workload invoked
     moved_sends: int = 0  # of those, acknowledged ones of keys that came to several partitions
     compacted: bool = False  # the topic was, at any time
+    dated_by_brokers: bool = False  # its records have the time at which a broker wrote them (LogAppendTime)
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()
     printed: tuple[PrintedLines, ...] = ()

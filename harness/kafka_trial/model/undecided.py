@@ -64,6 +64,12 @@ class Undecided(StrEnum):
         "a busy machine may explain it: in the drain the group and brokers waited {waited:.1f} s longer for a "
         "processor than while its rate was measured: {what}, and {waited:.1f} s"
     )
+    HANDLED_WHEN = "it became too old about when it was handled, or nobody knows when that was, or when it was appended"
+    IN_A_BATCH = "it may have waited for others of its batch or transaction, and nobody knows which they were"
+    LOAD_TOO_FAST = (
+        "more was sent than the group was seen to do in the same time, and nobody can keep up with that "
+        "(--load 0.5 sends half)"
+    )
     NO_PROCESSOR = "threads of its member, or of a broker, may have waited for a processor all the while"
     # Whose a commit is, and in which order it stands.
     MAYBE_OPERATOR = "it was asked for off the lanes, and its request does not tell whether a member or an operator did"

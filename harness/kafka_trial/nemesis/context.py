@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,15 @@ from kafka_trial.kafka_protocol.broker_features import broker_features
 from kafka_trial.kafka_protocol.cluster_changes import FeatureUpdate, update_features
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
-from kafka_trial.nemesis.samples import FeatureAnswer, FeatureSnapshot, Leader, LogSnapshot, LogSpan, TopicSnapshot
+from kafka_trial.nemesis.rolled_segments import RolledSegments, rolled_segments
+from kafka_trial.nemesis.samples import (
+    FeatureAnswer,
+    FeatureSnapshot,
+    Leader,
+    LogSnapshot,
+    LogSpan,
+    TopicSnapshot,
+)
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.admin import Admin
@@ -144,6 +152,11 @@ class FaultContext:
         """Makes the topic have so many partitions in all."""
         with self._admin_turn:
             self.admin.add_partitions(self.topic, partitions)
+
+    def rolled_segments(self) -> AbstractContextManager[RolledSegments]:
+        """Opens the rolled segments of the topic."""
+        pids = {number: broker.pid for number, broker in self.cluster.brokers.items() if broker.alive}
+        return rolled_segments(pids, self.topic)
 
     def committed_offsets(self) -> dict[int, int]:
         """Asks the coordinator for the committed offsets in effect, by partition; none where they tell nothing."""

@@ -27,6 +27,7 @@ from kafka_trial.nemesis.samples import (
     GroupSnapshot,
     LinkSnapshot,
     LogSnapshot,
+    PageCacheSnapshot,
     Probe,
     ProcessSnapshot,
     Route,
@@ -472,6 +473,54 @@ def partitions_added(before: TopicSnapshot, inside: Sequence[TopicSnapshot], ser
     if silent:
         return Evidence(False, f"nobody answers yet for the new partitions {', '.join(map(str, silent))}", details)
     return Evidence(True, f"the topic has {len(now)} partitions where it had {len(had)}", details)
+
+
+COLD_AT_MOST = 0.1  # of what rolled segments hold, in memory still when nobody reads them
+DISK_READ_MIN_BYTES = 1_000_000  # some segments; less a broker reads of other files, as it goes on
+
+
+def cold_reads(cold: PageCacheSnapshot, inside: Sequence[PageCacheSnapshot], *, consumed_bytes: int) -> Evidence:
+    """Rolled segments were out of memory, then a neighbour consumed, and brokers read them from their disks.
+
+    `cold`: before anybody read; `inside`: each before they were made cold once more. `consumed_bytes`: by the
+    neighbour.
+    """
+    last = inside[-1] if inside else cold
+    disk_read = last.disk_read_since(cold)
+    came = sum(max(0, one.cached_bytes - cold.cached_bytes) for one in inside)
+    details = {
+        "rolled_segments": {f"b{one.broker}": one.segments for one in cold.brokers},
+        "rolled_bytes": cold.size_bytes,
+        "in_memory_bytes": cold.cached_bytes,
+        "came_into_memory_bytes": came,
+        "disk_read_bytes": disk_read,
+        "consumed_bytes": consumed_bytes,
+    }
+    problem = _warm(cold, last)
+    if not problem and not consumed_bytes:
+        problem = "the neighbour consumed no record"
+    if not problem and not came:
+        problem = "nothing of the rolled segments came back into memory: nobody read them"
+    if not problem and disk_read < max(DISK_READ_MIN_BYTES, came // 2):
+        problem = (
+            f"brokers read next to nothing from a disk ({disk_read} bytes, where {came} came into memory): read_bytes "
+            "of /proc/<pid>/io counts no file that lies in memory"
+        )
+    bit = f"a neighbour consumed {consumed_bytes} bytes, and brokers read {disk_read} bytes from their disks meanwhile"
+    return Evidence(not problem, problem or bit, details)
+
+
+def _warm(cold: PageCacheSnapshot, last: PageCacheSnapshot) -> str:
+    """Returns why rolled segments were not out of memory, or why nobody knows; empty where they were."""
+    if errors := {**cold.errors, **last.errors}:
+        why = "; ".join(f"{broker}: {error}" for broker, error in sorted(errors.items()))
+        return f"what brokers have in memory cannot be seen here ({why})"
+    if not cold.size_bytes:
+        return "no partition has a rolled segment: give the topic a smaller segment.bytes, or the load more records"
+    if cold.cached_bytes > COLD_AT_MOST * cold.size_bytes:
+        left = f"{cold.cached_bytes} of {cold.size_bytes} bytes"
+        return f"rolled segments stayed in memory, {left}: the kernel drops no file that is mapped, or on tmpfs"
+    return ""
 
 
 def feature_finalised(

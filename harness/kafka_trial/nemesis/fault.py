@@ -85,7 +85,7 @@ class FaultSpec:
 
 
 SCOPES = ("members", "brokers")
-HINDERING = frozenset({*Consequence} - {Consequence.HARMLESS, Consequence.CHANGES_TOPIC})
+HINDERING = frozenset({*Consequence} - {Consequence.HARMLESS, Consequence.CHANGES_TOPIC, Consequence.LOADS_BROKERS})
 EACH_MEMBER = "each-member"  # a target wherever `member` is one: all members, one after the other (`schedule.py`)
 SUCCESSOR, PREDECESSOR = "successor", "predecessor"  # what `move-client` moves a member to
 _REGISTRY: dict[str, FaultSpec] = {}

@@ -36,6 +36,7 @@ from kafka_trial.nemesis.samples import (
     LinkSnapshot,
     LogSnapshot,
     MemberStay,
+    PageCacheSnapshot,
     Probe,
     ProcessSnapshot,
     StaysSnapshot,
@@ -65,6 +66,7 @@ S = TypeVar(
     EffectsSnapshot,
     StaysSnapshot,
     FeatureSnapshot,
+    PageCacheSnapshot,
 )
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
@@ -84,6 +86,7 @@ WITNESSES = {
     EffectsSnapshot: "sink",
     StaysSnapshot: "R",
     FeatureSnapshot: "features",
+    PageCacheSnapshot: "page cache",
 }
 LEAVE, CONSUMER_HEARTBEAT = "LEAVE_GROUP", "CONSUMER_GROUP_HEARTBEAT"
 REBALANCE_IN_PROGRESS: Final = 27  # as an answer to a heartbeat it keeps a session alive as well as any

@@ -4,15 +4,16 @@
 the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders,
 `LogSnapshot` where leaders say that their logs start and end, `FeatureSnapshot` which level of a feature each broker
 answers, `GroupSnapshot` the group as the offsets log has it (O),
-`EffectsSnapshot` what came to the HTTP sink, and `StaysSnapshot` when members left the group (R and O). They are taken
-by `injection.py`, written to the history, and judged by `evidence.py`. Counters are as the *proxy's* sockets see them.
+`EffectsSnapshot` what came to the HTTP sink, `StaysSnapshot` when members left the group (R and O), and
+`PageCacheSnapshot` what of the topic's rolled segments is in memory. They are taken by `injection.py`, written to the
+history, and judged by `evidence.py`. Counters are as the *proxy's* sockets see them.
 The functions are pure: by route, how far round trips rose, at which rates connections went, how many bytes were held
 back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
@@ -222,6 +223,42 @@ class FeatureSnapshot:
         return {answer.broker: answer.level for answer in self.answers}
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerReads:
+    """The rolled segments of the topic at one broker: how many there are, how many bytes they have, and how many of
+    those are in memory; and how many bytes its process has read from a disk since its start, of whatever file."""
+
+    broker: int
+    segments: int
+    size_bytes: int
+    cached_bytes: int
+    disk_read_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageCacheSnapshot:
+    """The rolled segments of the topic at each broker; `errors`: why those of a broker, by its name, cannot be seen."""
+
+    time_ns: int
+    brokers: tuple[BrokerReads, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(one.size_bytes for one in self.brokers)
+
+    @property
+    def cached_bytes(self) -> int:
+        return sum(one.cached_bytes for one in self.brokers)
+
+    def disk_read_since(self, earlier: PageCacheSnapshot) -> int:
+        """Returns how many bytes brokers have read from disks since an earlier sample; one that was started anew since
+        counts from its start."""
+        before = {one.broker: one.disk_read_bytes for one in earlier.brokers}
+        now = ((one.disk_read_bytes, before.get(one.broker, 0)) for one in self.brokers)
+        return sum(bytes_ - was if bytes_ >= was else bytes_ for bytes_, was in now)
+
+
 Sample = (
     LinkSnapshot
     | Probe
@@ -233,6 +270,7 @@ Sample = (
     | EffectsSnapshot
     | StaysSnapshot
     | FeatureSnapshot
+    | PageCacheSnapshot
 )
 
 

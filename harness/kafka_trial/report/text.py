@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka_trial.anomalies.invariant import find_invariant
+from kafka_trial.claim import LIMITS
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.event_text import READING, bounded, count_in_words, reading_in_words
 from kafka_trial.report.library_advice import library_advice
@@ -65,8 +66,7 @@ def claim_in_words(claim: Mapping[str, Any]) -> str:
     words += [f"state per {claim['state']}"] if claim.get("state", "key") != "key" else []
     words += ["fenced"] if claim.get("fenced") else []
     words += ["no rogue reader"] if claim.get("no_rogue_reader") else []
-    limits = ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")
-    return ", ".join([*words, *(f"{name} {claim[name]:g}" for name in limits if claim.get(name) is not None)])
+    return ", ".join([*words, *(f"{name} {claim[name]:g}" for name in LIMITS if claim.get(name) is not None)])
 
 
 def _asked(report: Report) -> list[str]:

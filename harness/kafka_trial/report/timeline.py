@@ -48,7 +48,8 @@ class Timeline:
     """What the page draws; all instants are milliseconds since the start of the trial (`run_metadata.start_ns`).
 
     `phases` are (name, begin); `faults` (name, target, begin, end); `incarnations` (member, number, begin, end, how it
-    ended), `member` a place in `members`. `notes` say what is not drawn, and why.
+    ended), `member` a place in `members`. `age_limit_ms`: how old a record may become, where
+    that is claimed. `notes` say what is not drawn, and why.
     """
 
     begin_ms: int = 0
@@ -59,6 +60,7 @@ class Timeline:
     incarnations: Sequence[tuple[int, int, int, int, str]] = ()
     partitions: Sequence[PartitionTimeline] = ()
     anomalies: AnomalyInstants = field(default_factory=AnomalyInstants)
+    age_limit_ms: float | None = None
     notes: Sequence[str] = ()
 
 
@@ -122,6 +124,7 @@ def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext, verdict
             sources=context.sources,
             clock=clock,
         ),
+        age_limit_ms=None if (limit_s := context.settings.lag_age_max_s) is None else 1000 * limit_s,
         notes=tuple(notes),
     )
 

@@ -361,6 +361,7 @@ def breaks(rule: Rule) -> list[str]:
         "no_rogue_reader": Claim("unclaimed", order="none", no_rogue_reader=True),
         "converge_within_s": Claim("unclaimed", order="none", converge_within_s=1.0),
         "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
+        "lag_age_max_s": Claim("unclaimed", order="none", lag_age_max_s=1.0),
     }
     return [key for key, claim in keys.items() if rule.claimed(claim)][:1]
 
@@ -376,6 +377,7 @@ def _limited(claim: Claim) -> list[str]:
     """Returns the anomalies that a limit of the claim is about."""
     limits = {
         "memory-over-limit": claim.memory_max_bytes is not None,
+        "late-record": claim.lag_age_max_s is not None,
         "rogue-reader": claim.no_rogue_reader,
         "redelivered": _allowed_ratio(claim) is not None,
     }

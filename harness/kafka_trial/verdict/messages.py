@@ -64,6 +64,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "split_by": SPLIT_BY.get(str(attributes.get("by")), "?"),
         "acknowledged": ACKNOWLEDGED.get(str(attributes.get("by")), "?"),
         "recovery": _recovery(attributes),
+        "whose": "" if WHEN_AND_WHO in attributes else f"; {_printable(attributes.get('member', 'nobody'))} had it",
         "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
         "last_fetch": _last_fetch(attributes),

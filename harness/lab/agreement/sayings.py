@@ -55,6 +55,7 @@ DECIDING = (
 )
 DECIDING_OF = {
     "false-report": ("what", "by"),
+    "late-record": ("excused_by",),
     "aborted-read": ("what",),
     "offset-outside-transaction": ("by_operator",),
 }

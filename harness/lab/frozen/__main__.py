@@ -26,6 +26,7 @@ from lab.frozen.ledger import (
     all_changes,
     append_to_ledger,
     findings_of_all,
+    merged,
     read_findings,
     write_findings,
 )
@@ -61,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _tell(found, len(after))
     if options.accept:
         date = datetime.now(UTC).date().isoformat()
-        append_to_ledger(found, folder / LEDGER_NAME, why=options.accept, date=date, commit=git_revision())
+        append_to_ledger(
+            merged(found, len(after)), folder / LEDGER_NAME, why=options.accept, date=date, commit=git_revision()
+        )
     if options.accept or not found:
         write_findings(after, folder / FINDINGS_NAME)
         return PASS

@@ -5,9 +5,10 @@ from __future__ import annotations
 import lzma
 import multiprocessing
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from lab.frozen.history_findings import ChangedFinding, HistoryFindings, changes
 
 FINDINGS_NAME: Final = "frozen_findings.jsonl.xz"
 LEDGER_NAME: Final = "frozen_ledger.jsonl"
+EVERY: Final = "every history"
 AT_ONCE: Final = 16  # histories handed to a process, some three seconds of work
 
 
@@ -69,6 +71,13 @@ def all_changes(
     """Yields where this judge says something else of a history that was judged before; a new history has no before."""
     for name in sorted(before.keys() & after.keys()):
         yield from changes(name, before[name], after[name])
+
+
+def merged(found: Iterable[ChangedFinding], histories: int) -> list[ChangedFinding]:
+    """Returns the changes, with those that all histories share (a new anomaly that none of them can show) as one."""
+    kept = [*found]
+    shared = [one for one, count in Counter(replace(one, history=EVERY) for one in kept).items() if count == histories]
+    return [*shared, *(one for one in kept if replace(one, history=EVERY) not in shared)]
 
 
 def append_to_ledger(found: Iterable[ChangedFinding], file: Path, *, why: str, date: str, commit: str) -> None:

@@ -29,6 +29,7 @@ from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
 from lab.naive import handed_on as naive_handed_on
 from lab.naive import head_of_line as naive_head_of_line
+from lab.naive import late_records as naive_late_records
 from lab.naive import losses as naive_losses
 from lab.naive import moved_keys as naive_moved_keys
 from lab.naive import no_progress as naive_no_progress
@@ -93,6 +94,7 @@ ANOMALIES = (
     "phantom",
     "duplicate-effect",
     "stale-state",
+    "late-record",
     "uncommitted-progress",
     "starved-partition",
     "head-of-line-blocking",
@@ -111,11 +113,11 @@ ANOMALIES = (
 NEED_CONTROL_READ = (
     *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
     *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition", "stale-state"),
-    "head-of-line-blocking",
+    *("head-of-line-blocking", "late-record"),
 )
 NEED_SNAPSHOT = (
     *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
-    "stale-state",
+    *("stale-state", "late-record"),
     *(
         "head-of-line-blocking",
         "starved-partition",
@@ -3326,6 +3328,11 @@ def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:
     return last.closed is None or last.closed.time_ns >= end_ns
 
 
+def late_record(p: Partition) -> Iterator[Found | None]:
+    """See the module of that name."""
+    return naive_late_records.late_record(p, _window_of(p.trial))
+
+
 def starved_partition(p: Partition) -> Iterator[Found | None]:
     """Passed over: records wait, nothing happens, and its member does those of two others in three rounds."""
     for ownership_epoch in p.ownership_epochs:
@@ -3673,4 +3680,5 @@ CHECKS = {
     "phantom": phantom,
     "duplicate-effect": duplicate_effect,
     "stale-state": naive_states.stale_state,
+    "late-record": late_record,
 }

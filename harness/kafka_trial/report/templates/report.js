@@ -93,13 +93,15 @@
   ]);
   const lane = (name, kind, height, events) => ({ name, kind, height, events });
   const lag_lanes = ({ lag }) => {
-    const lines = (name, unit, committed, handled) => ({
+    const lines = (name, unit, committed, handled, claimed = []) => ({
       name, unit, kind: "lines", height: 54, at: lag.at_ms, events: [],
-      lines: [["committed", committed], ["handled", handled]].filter((one) => one[1].length),
+      lines: [["committed", committed], ["handled", handled], ["claimed", claimed]].filter((one) => one[1].length),
     });
+    const in_s = (ages) => ages.map((ms) => ms / 1000);
+    const limit = timeline.age_limit_ms === null ? [] : lag.at_ms.map(() => timeline.age_limit_ms);
     return [
       lines("lag, records", "records", lag.committed, lag.handled),
-      lines("lag, age", "s", lag.committed_age_ms.map((ms) => ms / 1000), lag.handled_age_ms.map((ms) => ms / 1000)),
+      lines("lag, age", "s", in_s(lag.committed_age_ms), in_s(lag.handled_age_ms), in_s(limit)),
     ].filter((one) => one.lines.length);
   };
   const lives = (who) => timeline.incarnations.filter((life) => life[0] === who).map(([, number, begin, end, how]) =>
@@ -368,7 +370,7 @@
   function value_at(one, at) {
     let number = one.at.findLastIndex((other) => other <= at);
     number = Math.max(number, 0);
-    const what = { committed: one.unit === "s" ? "oldest record after the committed offset" : "after the committed offset", handled: one.unit === "s" ? "oldest record not yet handled" : "not yet handled" };
+    const what = { committed: one.unit === "s" ? "oldest record after the committed offset" : "after the committed offset", handled: one.unit === "s" ? "oldest record not yet handled" : "not yet handled", claimed: "claimed at most" };
     return `At ${seconds(one.at[number])}: ` + one.lines.map(([cls, values]) => `${what[cls]} ${one.unit === "s" ? `${values[number].toFixed(1)} s old` : count(values[number], "record")}`).join(", ") + ".";
   }
   function tell(at, text) {
