@@ -26,7 +26,7 @@ from lab.frozen.ledger import (
     LEDGER_NAME,
     all_changes,
     append_to_ledger,
-    merged,
+    merge_shared_changes,
     read_findings,
     read_ledger,
     write_findings,
@@ -97,8 +97,11 @@ def test_what_changes_in_every_history_is_one_entry() -> None:
         ChangedFinding("a", "skipped", INSTANCES, "null", "1"),
         ChangedFinding("b", "skipped", INSTANCES, "1", "2"),
     ]
-    assert merged([*found, *other], 2) == [ChangedFinding(EVERY, "new", NOT_JUDGED, "null", "no claim"), *other]
-    assert merged(found, 3) == found
+    assert merge_shared_changes([*found, *other], 2) == [
+        ChangedFinding(EVERY, "new", NOT_JUDGED, "null", "no claim"),
+        *other,
+    ]
+    assert merge_shared_changes(found, 3) == found
 
 
 def test_thousands_of_histories_are_frozen_and_each_was_judged() -> None:

@@ -200,7 +200,7 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
     and its end; what a process owned that was started meanwhile does not count. Where nobody says of a partition who
     has it (manual assignment), work just before tells.
     """
-    begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+    begun_ns = window.begun_ns
     wanted = np.array([window.member in (None, name) for name in batch.trial_context.members] + [False], np.bool_)
     by_lines, by_log = (owned(batch, window, begun_ns, wanted) for owned in (_owned_by_lines, _owned_by_log))
     told = (counts(ownership_epochs(batch)["slice"], batch.size) > 0) | (

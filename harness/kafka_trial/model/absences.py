@@ -38,7 +38,7 @@ def absences(trial_context: TrialContext) -> tuple[Span, ...]:
 
 def hits_nobody(trial_context: TrialContext, window: Window) -> bool:
     """Tells whether a fault of the topic was played while no member ran: nobody had anything to do for it."""
-    begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+    begun_ns = window.begun_ns
     away = any(since <= begun_ns and window.injected_ns <= until for since, until in absences(trial_context))
     return away and window.does(Consequence.CHANGES_TOPIC)
 
@@ -70,7 +70,7 @@ def _expired_between(batch: Batch, expired: Table) -> tuple[Ints, Ints]:
     since_ns = np.maximum(expired["time_ns"], picked(ends["time_ns"], look, NONE))
     until_ns = picked(starts["time_ns"], above, NEVER)
     for window in batch.trial_context.windows:
-        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+        begun_ns = window.begun_ns
         then = (window.fault == "records-deleted") & (since_ns <= begun_ns) & (begun_ns < until_ns)
         since_ns = np.where(then, begun_ns, since_ns)
         until_ns = np.where(then, np.minimum(until_ns, window.injected_ns), until_ns)

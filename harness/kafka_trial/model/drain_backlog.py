@@ -45,7 +45,6 @@ def slowest_backlog(
 
     `left`: partition of the trial's topic (None: of another topic) and records left there. `rate_per_s`: of the group
     with the opening burst; `burst`: how many records of it each partition had (none: not told).
-
     """
     counts = list(left)
     everything = DrainBacklog(sum(records for _, records in counts), rate_per_s)

@@ -183,7 +183,7 @@ def _disturbed(batch: Batch, rows: Table) -> Bools:
     disturbed = np.zeros(len(rows), np.bool_)
     for window in about.windows:  # faults, not events: some dozens at most
         if window.does(*MAY_END_SESSION):
-            begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+            begun_ns = window.begun_ns
             until_ns = NEVER if window.healed_ns is None else window.healed_ns + wait_ns
             inside = (rows["until_ns"] >= begun_ns) & (rows["time_ns"] <= until_ns)
             disturbed |= inside & _meant(about, window, rows["member"])

@@ -262,14 +262,9 @@ def _excused_intervals(about: TrialContext) -> Table:
     ends_ns, windows = _excuse_ends_ns(about), _excusing_faults(about)
     return table(
         source=np.zeros(len(windows), np.int64),
-        since_ns=np.array([_injecting_ns(window) for window in windows], np.int64),
+        since_ns=np.array([window.begun_ns for window in windows], np.int64),
         until_ns=np.array([ends_ns[window.number] for window in windows], np.int64),
     )
-
-
-def _injecting_ns(window: Window) -> int:
-    """Returns when a fault began to be put in force."""
-    return window.injected_ns if window.injecting_ns is None else window.injecting_ns
 
 
 def _excusing_faults(about: TrialContext) -> list[Window]:
@@ -286,7 +281,7 @@ def _excuse_ends_ns(about: TrialContext) -> dict[int, int]:
         asked_s = (settings.request_timeout_s or 0.0) if window.does(Consequence.LEAVES_REQUESTS_OPEN) else 0.0
         known_s = settings.metadata_age_s if about.partitions_added and window.does(Consequence.CHANGES_TOPIC) else 0.0
         end_ns = min(latest_ns, ends_ns[window.number]) + int((asked_s + known_s) * SECOND_NS)
-        found[window.number] = min(latest_ns, 2 * end_ns - _injecting_ns(window))
+        found[window.number] = min(latest_ns, 2 * end_ns - window.begun_ns)
     return found
 
 
@@ -341,8 +336,8 @@ def _excuse_texts(about: TrialContext, waits: Table, excused: Bools) -> Array:
     """Returns the first fault that explains a part of each excused wait, in words; the load, where none does."""
     words = np.full(len(waits), "what was sent at once", dtype=object)
     ends_ns = _excuse_ends_ns(about)
-    for window in sorted(_excusing_faults(about), key=_injecting_ns, reverse=True):
-        touched = (_injecting_ns(window) <= waits["until_ns"]) & (waits["since_ns"] <= ends_ns[window.number])
+    for window in sorted(_excusing_faults(about), key=lambda one: one.begun_ns, reverse=True):
+        touched = (window.begun_ns <= waits["until_ns"]) & (waits["since_ns"] <= ends_ns[window.number])
         words[touched] = f"fault {window.number} ({window.fault} on {window.member or window.target})"
     words[~excused] = None
     return words

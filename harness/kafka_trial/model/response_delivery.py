@@ -105,7 +105,7 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
     for window in trial_context.windows:
         if not window.does(*LATE_OR_LOST):
             continue
-        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+        begun_ns = window.begun_ns
         end_ns = NEVER if window.healed_ns is None else window.healed_ns
         for lane, member in trial_context.lanes.items():
             for log in logs:

@@ -155,7 +155,7 @@ def _held_back(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
     about, held = batch.trial_context, np.zeros(len(effects), np.bool_)
     for window in about.windows:  # faults, not events: some dozens at most
         meant = np.array([window.member in (None, name) for name in about.members], np.bool_)[effects["member"]]
-        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+        begun_ns = window.begun_ns
         until_ns = NEVER if window.healed_ns is None else window.healed_ns + TOLERANCE_NS
         inside = (begun_ns <= effects["time_ns"]) & (until_ns >= since_ns)
         held |= meant & inside & (not window.does(Consequence.HARMLESS))

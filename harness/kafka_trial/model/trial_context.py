@@ -163,6 +163,11 @@ class Window:
     injecting_ns: int | None = None  # when it began to be put in force; None: by an earlier version
     consequences: tuple[Consequence, ...] = ()
 
+    @property
+    def begun_ns(self) -> int:
+        """When the fault began to be put in force; by an earlier version, when it was."""
+        return self.injected_ns if self.injecting_ns is None else self.injecting_ns
+
     def does(self, *any_of: Consequence) -> bool:
         """Tells whether the fault has one of these consequences."""
         return not set(self.consequences).isdisjoint(any_of)

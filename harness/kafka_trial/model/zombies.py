@@ -184,7 +184,7 @@ def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
     waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
     for window in about.windows:
         if window.member in (None, about.members[member]) and not window.does(Consequence.HARMLESS):
-            begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+            begun_ns = window.begun_ns
             waits_ns = int(waits_s * SECOND_NS) if window.does(Consequence.LEAVES_REQUESTS_OPEN) else TOLERANCE_NS
             yield begun_ns - LAST_LINES_NS, NEVER // 2 if window.healed_ns is None else window.healed_ns + waits_ns
     patience_ns = int(about.session_timeout_s * SECOND_NS) // 4

@@ -107,7 +107,7 @@ def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext, verdict
             (
                 bounded(window.fault, most=60),
                 bounded(window.target, most=60),
-                clock.ms(window.injected_ns if window.injecting_ns is None else window.injecting_ns),
+                clock.ms(window.begun_ns),
                 clock.ms(window.healed_ns or end_ns),
             )
             for window in context.windows

@@ -420,7 +420,7 @@ def _place(at_ns: int, windows: Sequence[Window], *, planned: bool) -> str:
 
 
 def _began_ns(window: Window) -> int:
-    return window.injected_ns if window.injecting_ns is None else window.injecting_ns
+    return window.begun_ns
 
 
 def _named(window: Window) -> str:

@@ -26,7 +26,7 @@ from lab.frozen.ledger import (
     all_changes,
     append_to_ledger,
     findings_of_all,
-    merged,
+    merge_shared_changes,
     read_findings,
     write_findings,
 )
@@ -63,7 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.accept:
         date = datetime.now(UTC).date().isoformat()
         append_to_ledger(
-            merged(found, len(after)), folder / LEDGER_NAME, why=options.accept, date=date, commit=git_revision()
+            merge_shared_changes(found, len(after)),
+            folder / LEDGER_NAME,
+            why=options.accept,
+            date=date,
+            commit=git_revision(),
         )
     if options.accept or not found:
         write_findings(after, folder / FINDINGS_NAME)

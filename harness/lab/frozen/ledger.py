@@ -73,7 +73,7 @@ def all_changes(
         yield from changes(name, before[name], after[name])
 
 
-def merged(found: Iterable[ChangedFinding], histories: int) -> list[ChangedFinding]:
+def merge_shared_changes(found: Iterable[ChangedFinding], histories: int) -> list[ChangedFinding]:
     """Returns the changes, with those that all histories share (a new anomaly that none of them can show) as one."""
     kept = [*found]
     shared = [one for one, count in Counter(replace(one, history=EVERY) for one in kept).items() if count == histories]
