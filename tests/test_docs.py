@@ -21,7 +21,7 @@ from kafka_trial.consumers.spec import OF_THIS_MACHINE, PLACEHOLDERS
 from kafka_trial.nemesis.fault import EACH_MEMBER, list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT
-from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, Limits, Load, Scenario, Step, Topic
+from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, FurtherTopic, Limits, Load, Scenario, Step, Topic
 from kafka_trial.workload.template import KINDS
 
 CONSUMER_TOML, SCENARIOS, CONSUMERS = (
@@ -42,6 +42,7 @@ OF_SCENARIO: dict[str, type[Any]] = {
     "[load]": Load,
     "[[load.bursts]]": Burst,
     "[[schedule]]": Step,
+    "[[further_topics]]": FurtherTopic,
     "[limits]": Limits,
 }
 # Of consumer.toml, whose defaults in the code stand in for what is missing.
@@ -82,7 +83,7 @@ def test_every_key_has_its_row_with_its_default(page: str, heading: str, kind: t
 )
 def test_every_choice_is_in_its_row(page: str, key: str, choices: tuple[str, ...]) -> None:
     """As it is written in the file, in quotes."""
-    (row,) = re.findall(rf"^\| `{key}` \|.*$", page, re.MULTILINE)
+    row, *_ = re.findall(rf"^\| `{key}` \|.*$", page, re.MULTILINE)
     assert [choice for choice in choices if f'`"{choice}"`' not in row] == []
 
 
@@ -173,7 +174,7 @@ def _default(kind: type[Any], field: Field[Any]) -> str:
         return "required"
     if (kind, field.name) in ONE_OF_THE_TWO:
         return "one of the two"
-    if kind is Scenario and field.name in BY_SECTION:
+    if kind in (Scenario, FurtherTopic) and field.name in BY_SECTION:
         return "see below"
     value = field.default_factory() if field.default_factory is not MISSING else field.default
     if value is None or isinstance(typing.get_type_hints(kind)[field.name], types.NoneType):

@@ -32,11 +32,13 @@ SUITES = {
     "poison-record",
     "down-too-long",
     "cold-neighbour",
+    "several-topics",
+    "several-topics-killed",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twenty-one suites are there, and each scenario has its suite's name."""
+    """The twenty-three suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tomllib
 import types
 import typing
@@ -78,6 +79,24 @@ class Load:
 
 
 @dataclass(frozen=True)
+class FurtherTopic:
+    """A further topic that the group reads: its name is the first one's, a dash, and `name`.
+
+    What is not named here of its load is as the scenario's: how long it goes on, its format, its share of records
+    without a value. Bursts are sent to the first topic, and a fault of the topic is one of the first.
+    """
+
+    name: str
+    topic: Topic = Topic()
+    opening_burst: int = 500
+    rate_per_s: float = 100.0
+    keys: str = "uniform"
+    key_count: int = 100
+    size_bytes_min: int = 1024
+    size_bytes_max: int = 1024
+
+
+@dataclass(frozen=True)
 class Step:
     """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase.
 
@@ -116,6 +135,24 @@ class Scenario:
     schedule: tuple[Step, ...] = ()
     limits: Limits = Limits()
     min_faults_s: float = 0.0
+    further_topics: tuple[FurtherTopic, ...] = ()
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """All topics of the group, the first one first."""
+        return self.topic, *(one.topic for one in self.further_topics)
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """What each topic gets, in their order."""
+        return self.load, *(_further_load(self.load, one) for one in self.further_topics)
+
+
+OF_ITS_OWN = ("opening_burst", "rate_per_s", "keys", "key_count", "size_bytes_min", "size_bytes_max")
+
+
+def _further_load(load: Load, further: FurtherTopic) -> Load:
+    return dataclasses.replace(load, bursts=(), **{name: getattr(further, name) for name in OF_ITS_OWN})
 
 
 KEYS = ("uniform", "zipf", "hot", "runs")
@@ -125,19 +162,15 @@ STABLE, HEALED = "stable", "healed"
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 CONDITIONS = ("", STABLE, HEALED)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
+NAME_MAX = 40
 
 
 def scenario_problems(scenario: Scenario) -> list[str]:
     """Returns every value that makes no sense, as sentences naming the place; empty when the scenario is sound."""
-    load, topic = scenario.load, scenario.topic
-    checks = {
-        none_of("load.keys", load.keys, KEYS): load.keys in KEYS,
+    load = scenario.load
+    checks = _load_checks("load", load) | {
         none_of("load.compression", load.compression, COMPRESSION): load.compression in COMPRESSION,
         none_of("load.format", load.format, FORMATS): load.format in FORMATS,
-        f"load sizes must hold 64 <= min <= max <= {SIZE_BYTES_LIMIT}": 64
-        <= load.size_bytes_min
-        <= load.size_bytes_max
-        <= SIZE_BYTES_LIMIT,
         "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
         "load.null_values must be at least 0 and below 1": 0 <= load.null_values < 1,
         "load.null_keys must be at least 0 and below 1": 0 <= load.null_keys < 1,
@@ -146,17 +179,19 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         "load.quiet_after_s must not be negative": load.quiet_after_s is None or load.quiet_after_s >= 0,
         "load.entities needs load.keyed = false: a record with a key is of that": not (load.entities and load.keyed),
         "load.factor must be above 0 and at most 1": 0 < load.factor <= 1,
-        "load.rate_per_s must be above 0": load.rate_per_s > 0,
-        "load.key_count must be at least 1": load.key_count >= 1,
-        "load.opening_burst must be at least 1": load.opening_burst >= 1,
-        "topic.partitions must be at least 1": topic.partitions >= 1,
-        "topic.replication_factor must be between 1 and brokers": 1 <= topic.replication_factor <= scenario.brokers,
-        "topic.min_insync_replicas must be between 1 and topic.replication_factor": 1
-        <= topic.min_insync_replicas
-        <= topic.replication_factor,
         "members must be at least 1": scenario.members is None or scenario.members >= 1,
         "limits must be above 0": min(scenario.limits.drain_s, scenario.limits.ready_s) > 0,
     }
+    checks |= _topic_checks("topic", scenario.topic, brokers=scenario.brokers)
+    for number, further in enumerate(scenario.further_topics):
+        place = f"further_topics[{number}]"
+        checks |= _load_checks(place, scenario.loads[number + 1])
+        checks |= _topic_checks(f"{place}.topic", further.topic, brokers=scenario.brokers)
+        checks[f"{place}.name = {shown(further.name)} must be 1 to {NAME_MAX} of a-z, 0-9 and -"] = bool(
+            re.fullmatch(f"[a-z0-9-]{{1,{NAME_MAX}}}", further.name)
+        )
+        earlier = {one.name for one in scenario.further_topics[:number]}
+        checks[f"{place}.name = {shown(further.name)} is another one's already"] = further.name not in earlier
     for number, step in enumerate(scenario.schedule):
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
@@ -166,6 +201,27 @@ def scenario_problems(scenario: Scenario) -> list[str]:
             f'{place}: after = "{STABLE}" waits for records, and with load.quiet_after_s none may come'
         ] = not waits_for_records
     return [message for message, holds in checks.items() if not holds]
+
+
+def _load_checks(place: str, load: Load) -> dict[str, bool]:
+    sizes = f"{place} sizes must hold 64 <= min <= max <= {SIZE_BYTES_LIMIT}"
+    return {
+        none_of(f"{place}.keys", load.keys, KEYS): load.keys in KEYS,
+        sizes: 64 <= load.size_bytes_min <= load.size_bytes_max <= SIZE_BYTES_LIMIT,
+        f"{place}.rate_per_s must be above 0": load.rate_per_s > 0,
+        f"{place}.key_count must be at least 1": load.key_count >= 1,
+        f"{place}.opening_burst must be at least 1": load.opening_burst >= 1,
+    }
+
+
+def _topic_checks(place: str, topic: Topic, *, brokers: int) -> dict[str, bool]:
+    return {
+        f"{place}.partitions must be at least 1": topic.partitions >= 1,
+        f"{place}.replication_factor must be between 1 and brokers": 1 <= topic.replication_factor <= brokers,
+        f"{place}.min_insync_replicas must be between 1 and {place}.replication_factor": 1
+        <= topic.min_insync_replicas
+        <= topic.replication_factor,
+    }
 
 
 def factor_problem(factor: float) -> str | None:
@@ -225,6 +281,8 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     for step in table["schedule"]:
         if not step["after"]:
             del step["after"]
+    if not scenario.further_topics:
+        del table["further_topics"]
     return table
 
 

@@ -23,7 +23,7 @@ def handled(history: Path, *spans: tuple[str, int, int, int]) -> list[Event]:
     """Three records, of partition 0 to 2, as the workload writes them down: the first two of entity a.
 
     Handlers: member, partition, from and until."""
-    log = SendLog(history, "orders")
+    log = SendLog(history, ["orders"])
     for number, entity in enumerate("aab"):
         op = Op(f"r{number}", number, None, number, 20, 0.0, "opening_burst", entity=entity)
         send = log.invoke(op, size_bytes=20, checksum=0)

@@ -44,6 +44,8 @@ OFTEN = (  # every tenth time: every suite; every client library with every prot
     Sampled("kafka-python-whole-polls", "tombstones"),
     Sampled("aiokafka-long-orders", "down-too-long"),
     Sampled("python-batch-auto-commit/prompt", "cold-neighbour"),
+    Sampled("python-joins-topics/prompt", "several-topics"),
+    Sampled("python-at-least-once", "several-topics-killed"),
     Sampled("kafka-verifiable-consumer/both-assignors", "member-killed"),
     Sampled("kafka-verifiable-consumer/cooperative", "rebalance-storm"),
 )
@@ -91,6 +93,9 @@ BY_TURNS = (
     Sampled("python-renders-pages", "control"),
     Sampled("python-batch-auto-commit", "member-killed"),
     Sampled("python-batch-auto-commit/prompt", "control"),
+    Sampled("python-joins-topics/quiet", "several-topics-killed"),
+    Sampled("python-joins-topics", "control"),
+    Sampled("python-at-least-once/cooperative", "several-topics-killed"),
     Sampled("python-batch-auto-commit", "rolling-deploy"),
     Sampled("kafka-python-keeps-count", "rebalance-storm"),
     Sampled("kafka-python-keeps-count", "coordinator-lost"),

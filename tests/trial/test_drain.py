@@ -43,7 +43,7 @@ from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress
 
 Lines = list[Line | list[Line]]
-ENDS = {0: 4}
+ENDS = {(TOPIC, 0): 4}
 MS = 1_000_000
 BURST = {0: 7, 1: 1}
 RATE = Line("run", "calibrated", {"rate": 4.0, "entries": [{"partition": p, "count": n} for p, n in BURST.items()]})
@@ -70,10 +70,9 @@ def folder_of(tmp_path: Path, events: Sequence[Event]) -> RunFolder:
 def bounds_of(tmp_path: Path, events: Sequence[Event], *, sink: str = "none") -> tuple[DrainBounds, RunFolder]:
     """Returns the bounds of a drain by what stands in a run folder, reckoned as the environment does."""
     folder = folder_of(tmp_path, events)
-    progress = Progress(folder, TOPIC, GROUP, by_effects=sink != "none").update()
+    progress = Progress(folder, (TOPIC,), GROUP, by_effects=sink != "none").update()
     watch = GroupWatch(folder.history, GROUP, spec(sink)).update()
-    left = [(place, records) for place, records in progress.backlog(ENDS).items() if isinstance(place, int)]
-    backlog = slowest_backlog(left, 4.0, BURST)
+    backlog = slowest_backlog(progress.backlog(ENDS).items(), 4.0, {(TOPIC, part): n for part, n in BURST.items()})
     (tmp_path / "written").mkdir()
     run = Recorder(tmp_path / "written", "run")
     return (
@@ -190,7 +189,7 @@ def test_an_effect_that_was_refused_is_none(tmp_path: Path) -> None:
     """Three of four are done for the sink, and four for those who only count what came."""
     told: Lines = [*SINK, *(effect(offset) for offset in range(3)), effect(3, outcome="fail"), committed(4)]
     folder = folder_of(tmp_path, history(told, records=4))
-    progress = Progress(folder, TOPIC, GROUP, by_effects=True).update()
+    progress = Progress(folder, (TOPIC,), GROUP, by_effects=True).update()
     assert (progress.handled_total(), sum(progress.backlog(ENDS).values())) == (3, 1)
 
 
@@ -209,7 +208,7 @@ def test_what_is_left_counts_as_the_judge_counts_it(
 ) -> None:
     """Of four records."""
     folder = folder_of(tmp_path, history(lines, records=4))
-    assert sum(Progress(folder, TOPIC, GROUP).update().backlog(ENDS, **seen).values()) == left
+    assert sum(Progress(folder, (TOPIC,), GROUP).update().backlog(ENDS, **seen).values()) == left
 
 
 def test_what_was_left_is_what_was_left_then(tmp_path: Path) -> None:
@@ -217,5 +216,5 @@ def test_what_was_left_is_what_was_left_then(tmp_path: Path) -> None:
     lines: Lines = [handled("m0", 0), committed(1), phase("drain"), after(1), handled("m0", 1, 2, 3), committed(4)]
     events = history(lines, records=4)
     began_ns = next(event.time_ns for event in events if event.details.get("phase") == "drain")
-    progress = Progress(folder_of(tmp_path, events), TOPIC, GROUP).update()
+    progress = Progress(folder_of(tmp_path, events), (TOPIC,), GROUP).update()
     assert (sum(progress.backlog(ENDS, at_ns=began_ns).values()), sum(progress.backlog(ENDS).values())) == (3, 0)

@@ -16,7 +16,7 @@ from kafka_trial.model.liveness_bounds import FRESH_MIN, convergence_bound_s
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 
-ENDS = {0: 4}
+ENDS = {("t", 0): 4}
 HERE = {"topic": "t", "partition": 0}
 
 
@@ -35,8 +35,8 @@ def written(tmp_path: Path, source: str, *lines: tuple[str, dict[str, Any]]) -> 
 def test_where_records_are_taken_back_there_is_what_was_acknowledged(tmp_path: Path) -> None:
     """Behind the last of them lie aborted records and markers, which nobody has to commit past."""
     folder = written(tmp_path, "offsets", ("committed", HERE | {"committed_offset": 1}))
-    progress = Progress(folder, "t", "g", by_sends=True).update()
-    assert progress.ends(ENDS) == {0: 1}
+    progress = Progress(folder, ("t",), "g", by_sends=True).update()
+    assert progress.ends(ENDS) == {("t", 0): 1}
     assert (progress.records(ENDS), progress.lag(progress.ends(ENDS))) == (1, 0)
 
 
@@ -68,9 +68,10 @@ def test_a_position_in_a_transaction_is_in_effect_when_that_is_committed(
 ) -> None:
     """Coordinators answer no other, in the trial's topic and in one that records are handed on through."""
     told = [(kind, fields | ({"topic": topic} if "topic" in fields else {})) for kind, fields in lines]
-    progress = Progress(written(tmp_path, "offsets", *told), "t", "g").update()
+    progress = Progress(written(tmp_path, "offsets", *told), ("t",), "g").update()
     through = {place: position for _, place, position in progress.commits_through}
-    assert (progress.committed, through) == (({0: committed}, {}) if topic == "t" else ({}, {(topic, 0): committed}))
+    here = {(topic, 0): committed}
+    assert (progress.committed, through) == ((here, {}) if topic == "t" else ({}, here))
 
 
 def test_commits_on_an_intermediate_topic_are_movements(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_commits_on_an_intermediate_topic_are_movements(tmp_path: Path) -> None:
         for at_s, topic, committed_offset in ((1, "t", 1), (2, "t-retry", 1), (3, "t", 2), (9, "t-retry", 2)):
             about = {"topic": topic, "partition": 0, "committed_offset": committed_offset}
             offsets.record("committed", time_ns=at_s * 10**9, **about)
-    progress = Progress(folder, "t", "g").update()
+    progress = Progress(folder, ("t",), "g").update()
     assert progress.moves.movements.longest_gap_s == 2
     with Recorder(folder.history, "through") as through:
         through.record("through", topic="t-retry")
@@ -92,10 +93,10 @@ def test_who_handles_what_was_taken_back_has_not_handled_the_rest(tmp_path: Path
     """By its lines, and by its effects."""
     done = [("processed", HERE | {"offset": offset}) for offset in (1, 2)]
     folder = written(tmp_path, "consumer-m0-0", *done)
-    assert Progress(folder, "t", "g", by_sends=True).update().handled_total() == 0
-    assert Progress(folder, "t", "g").update().handled_total() == 2
+    assert Progress(folder, ("t",), "g", by_sends=True).update().handled_total() == 0
+    assert Progress(folder, ("t",), "g").update().handled_total() == 2
     folder = written(tmp_path / "2", "sink", ("effect", {"id": "r1"}), ("effect", {"id": "r0"}))
-    assert Progress(folder, "t", "g", by_sends=True, by_effects=True).update().handled_total() == 1
+    assert Progress(folder, ("t",), "g", by_sends=True, by_effects=True).update().handled_total() == 1
 
 
 def test_what_is_given_up_waits_for_no_effect(tmp_path: Path) -> None:
@@ -103,16 +104,16 @@ def test_what_is_given_up_waits_for_no_effect(tmp_path: Path) -> None:
     lines = [("processed", HERE | {"offset": 0, "outcome": outcome}) for outcome in ("discarded", "done")]
     by_effects = {"by_effects": True, "no_effect": ("discarded",)}
     folder = written(tmp_path, "consumer-m0-0", *lines)
-    assert Progress(folder, "t", "g", **by_effects).update().handled_total() == 1
-    assert Progress(folder, "t", "g", by_effects=True).update().handled_total() == 0
+    assert Progress(folder, ("t",), "g", **by_effects).update().handled_total() == 1
+    assert Progress(folder, ("t",), "g", by_effects=True).update().handled_total() == 0
     with Recorder(folder.history, "sink") as sink:
         sink.record("effect", id="r0")
-    assert Progress(folder, "t", "g", **by_effects).update().handled_total() == 1
+    assert Progress(folder, ("t",), "g", **by_effects).update().handled_total() == 1
 
 
 def test_elsewhere_the_log_says_how_much_there_is(tmp_path: Path) -> None:
     """Nobody reads the workload's lines there."""
-    progress = Progress(written(tmp_path, "sink"), "t", "g").update()
+    progress = Progress(written(tmp_path, "sink"), ("t",), "g").update()
     assert (progress.ends(ENDS), progress.records(ENDS), progress.acknowledged_ids) == (ENDS, 4, set())
 
 
@@ -123,7 +124,7 @@ def test_what_expired_before_anybody_ran_is_not_waited_for(tmp_path: Path) -> No
     with Recorder(folder.history, "observer") as recorder:
         recorder.record("log_start", time_ns=10, **HERE, offset=2)
         recorder.record("log_start", time_ns=30, **HERE, offset=3)
-    progress = Progress(folder, "t", "g").update()
+    progress = Progress(folder, ("t",), "g").update()
     assert (progress.records(ENDS), progress.lag(ENDS), sum(progress.backlog(ENDS).values())) == (2, 2, 2)
     with Recorder(folder.history, "consumer-m0-2") as recorder:
         recorder.record("exited", time_ns=40, member="m0")
@@ -254,10 +255,11 @@ def test_the_longest_handler_and_round_are_those_before_the_faults(tmp_path: Pat
 
 def test_partitions_are_fed_when_each_got_enough_since_the_group_last_changed() -> None:
     """A change begins anew; so does unrest."""
-    fed, enough = FreshRecords(), {0: FRESH_MIN, 1: FRESH_MIN}
-    looks = [({0: 0, 1: 0}, 1), (enough | {1: FRESH_MIN - 1}, 1), (enough, 2), (enough, None), (enough, 2)]
+    fed, one, other = FreshRecords(), ("t", 0), ("t-small", 0)
+    enough = {one: FRESH_MIN, other: FRESH_MIN}
+    looks = [({one: 0, other: 0}, 1), (enough | {other: FRESH_MIN - 1}, 1), (enough, 2), (enough, None), (enough, 2)]
     assert [fed.look(ends, changes) for ends, changes in looks] == [False] * 5
-    assert fed.look({0: 2 * FRESH_MIN, 1: 2 * FRESH_MIN}, 2)
+    assert fed.look({one: 2 * FRESH_MIN, other: 2 * FRESH_MIN}, 2)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +299,7 @@ def test_the_drain_waits_for_what_was_handed_on(tmp_path: Path) -> None:
         for offset in (0, 1):
             through.record("handed_on", topic="g-assigned-only", partition=0, offset=offset)
             through.record("handed_on", **THERE, offset=offset, id=f"r{offset}")
-    progress = Progress(folder, "t", "g").update()
+    progress = Progress(folder, ("t",), "g").update()
     assert (progress.lag(ENDS), progress.is_left(ENDS), sum(progress.backlog(ENDS, by_handled=False).values())) == (
         1,
         True,

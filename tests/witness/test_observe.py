@@ -89,7 +89,7 @@ def test_no_answer_is_an_event_once_and_the_snapshot_is_behind(tmp_path: Path) -
     """Never silent, never a flood; without log ends nobody claims to have read to the end."""
     bootstrap = f"127.0.0.1:{_free_port()}"
     with Recorder(tmp_path, "observer") as recorder, Brokers(bootstrap, answer_within_s=0.2) as brokers:
-        observer = Observer(brokers, recorder, bootstrap=bootstrap, topic="t", group="g")
+        observer = Observer(brokers, recorder, bootstrap=bootstrap, topics=["t"], group="g")
         observer.look()
         observer.look()
         assert observer.snapshot(within_s=0.3).state == "behind"

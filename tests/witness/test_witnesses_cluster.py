@@ -61,7 +61,7 @@ def _watched(cluster: BootedCluster, path: Path) -> Iterator[Watched]:
     with Admin(cluster.observer_bootstrap) as admin:
         admin.create_topic(name, partitions=PARTITIONS, replication_factor=3)
     with cluster.lease_lanes(2) as lanes, ChildProcesses("witnesses") as child_processes:
-        started = start_witnesses(child_processes, cluster, folder=folder, topic=name, group=name, lanes=lanes)
+        started = start_witnesses(child_processes, cluster, folder=folder, topics=[name], group=name, lanes=lanes)
         for witness in started:
             witness.ready(within_s=30)
         yield Watched(cluster, folder, name, name, lanes, started)

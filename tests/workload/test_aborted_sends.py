@@ -69,14 +69,14 @@ class Client:
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[SendLog]:
     """Returns the log of the sends, in which both records are invoked."""
-    log = SendLog(tmp_path, "t")
+    log = SendLog(tmp_path, ["t"])
     yield log
     log.close()
 
 
 def taking(client: Client, log: SendLog, now_s: list[float]) -> AbortedSends:
     """Returns what has both records to take back; `now_s` holds the time."""
-    taken_back = AbortedSends(client, log, "t", refusal=RefusalError, clock_s=lambda: now_s[0])
+    taken_back = AbortedSends(client, log, ["t"], refusal=RefusalError, clock_s=lambda: now_s[0])
     for op in OPS:
         taken_back.take(log.invoke(op, size_bytes=1, checksum=0), op, b"x")
     return taken_back

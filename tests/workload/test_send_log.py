@@ -30,7 +30,7 @@ def test_every_fate_of_a_send_is_an_event(tmp_path: Path) -> None:
 
 def test_lines_are_those_of_the_event_module(tmp_path: Path) -> None:
     """Written by hand for speed, byte for byte the same, also for topics and keys that need escaping."""
-    log = SendLog(tmp_path, 'a"t')
+    log = SendLog(tmp_path, ['a"t'])
     send = log.invoke(OPS[0]._replace(key="é\n"), size_bytes=1, checksum=2)
     log.acknowledged(send, 0, 0)
     log.not_acknowledged(log.invoke(OPS[1]._replace(entity="é"), size_bytes=1, checksum=2), "info", "é\n")
@@ -70,7 +70,7 @@ def test_counts_add_up(tmp_path: Path) -> None:
 
 def _log(folder: Path) -> SendLog:
     ticks = count()
-    return SendLog(folder, "t", monotonic_ns=lambda: next(ticks))
+    return SendLog(folder, ["t"], monotonic_ns=lambda: next(ticks))
 
 
 def _events(log: SendLog) -> list[Event]:

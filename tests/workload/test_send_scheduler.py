@@ -110,7 +110,7 @@ class _Keeper:
     """Keeps what it is given; each send is acknowledged by the next poll."""
 
     def __init__(self, history: Path) -> None:
-        self.log = SendLog(history, "t")
+        self.log = SendLog(history, ["t"])
         self.sent: list[Op] = []
         self.dropped = False
         self.acknowledged_after = 0  # polls

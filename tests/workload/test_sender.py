@@ -119,7 +119,7 @@ class _Client:
 
 
 def _sender(client: _Client, folder: Path) -> Sender:
-    return Sender(client, SendLog(folder, "t"), lambda op: op.id.encode(), "t")
+    return Sender(client, SendLog(folder, ["t"]), lambda op: op.id.encode(), ["t"])
 
 
 def _outcomes(sender: Sender) -> list[tuple[str | None, str | None]]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from kafka_trial.claim import ACROSS_PARTITIONS, Claim
 from kafka_trial.model.undecided import Undecided
 
-ON_TOPIC = "on_topic"  # an attribute: a topic that the group hands records on through
+ON_TOPIC = "on_topic"  # an attribute: the topic, where a group reads several, or hands records on through it
 Attributes = Mapping[str, Any]
 Weight = Literal["violation", "tolerated", "undecided", "ground"]  # ground: the cluster's fault
 Excuse = Callable[[Claim, Attributes], tuple[Weight, str]]

@@ -383,7 +383,8 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 @dataclass(frozen=True)
 class LaunchContext:
     """What the members are told: the words behind the placeholders. `sink_url` is asked per member; `postgres` are
-    those of the trial's PostgreSQL, where there is one; `host`: this machine, as they reach it."""
+    those of the trial's PostgreSQL, where there is one; `host`: this machine, as they reach it. `further_topics`: those
+    that the group reads besides."""
 
     topic: str
     group: str
@@ -393,21 +394,36 @@ class LaunchContext:
     sink_url: Callable[[str], str] = lambda member: ""
     postgres: Mapping[str, str] = field(default_factory=dict, repr=False)
     host: str = LOOPBACK
+    further_topics: tuple[str, ...] = ()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics that the group reads, the first one first."""
+        return self.topic, *self.further_topics
 
 
 def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
-    """Returns the name of the topic that the consumer's output goes to; None where it goes elsewhere."""
-    return fill(spec.sink_topic.name, _words_of_all(spec, launch_context)) if spec.evidence.sink == "topic" else None
+    """Returns the name of the topic that the consumer's output goes to; None where it goes elsewhere. {topics} is there
+    the first one."""
+    if spec.evidence.sink != "topic":
+        return None
+    return fill(spec.sink_topic.name, _words_of_all(spec, launch_context, launch_context.topic))
 
 
 def intermediate_topics(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
-    """Returns the names of the topics that the consumer says it hands records on through."""
-    return tuple(fill(topic, _words_of_all(spec, launch_context)) for topic in spec.progress.through)
+    """Returns the names of the topics that the consumer says it hands records on through: with {topics} one of each."""
+    return _of_each(spec.progress.through, spec, launch_context)
 
 
-def dead_letter_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
-    """Returns the name of the topic with the records that the consumer gives up; None where it names none."""
-    return fill(spec.evidence.dead_letter_topic, _words_of_all(spec, launch_context)) or None
+def dead_letter_topics(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
+    """Returns the names of the topics with the records that the consumer gives up: with {topics} one of each."""
+    named = (spec.evidence.dead_letter_topic,) if spec.evidence.dead_letter_topic else ()
+    return _of_each(named, spec, launch_context)
+
+
+def _of_each(names: Sequence[str], spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
+    of_topics = [_words_of_all(spec, launch_context, topic) for topic in launch_context.topics]
+    return tuple(dict.fromkeys(fill(name, values) for name in names for values in of_topics))
 
 
 def words(
@@ -419,7 +435,8 @@ def words(
         StartError: it uses {java} or {kafka_classpath} and they cannot be provided.
     """
     brokers = lane.bootstrap.split(",")
-    values = _words_of_all(spec, launch_context) | {
+    values = _words_of_all(spec, launch_context, ",".join(launch_context.topics)) | {
+        "topics_json": json.dumps(launch_context.topics),
         "bootstrap": lane.bootstrap,
         "bootstrap_json": json.dumps(brokers),
         "bootstrap_first": brokers[0],
@@ -441,10 +458,10 @@ def words(
     return values
 
 
-def _words_of_all(spec: ConsumerSpec, launch_context: LaunchContext) -> dict[str, str]:
+def _words_of_all(spec: ConsumerSpec, launch_context: LaunchContext, topics: str) -> dict[str, str]:
     return {
         "group": launch_context.group,
-        "topics": launch_context.topic,
+        "topics": topics,
         "members": str(launch_context.members),
         "seed": str(launch_context.seed),
         "protocol": spec.kafka.protocol,

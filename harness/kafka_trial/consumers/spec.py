@@ -36,7 +36,8 @@ STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 class KafkaSettings:
     """How the members talk to their group, for the placeholders, and for bounds where no broker was told.
 
-    `request_timeout_s`: how long a client waits for an answer that never comes; None: not counted.
+    `request_timeout_s`: how long a client waits for an answer that never comes; None: not counted. `several_topics`: it
+    takes {topics} as a list, with commas between.
     """
 
     protocol: str = "classic"
@@ -44,6 +45,7 @@ class KafkaSettings:
     poll_interval_s: float = 10.0
     metadata_age_s: float = 300.0  # the default of most clients
     request_timeout_s: float | None = None
+    several_topics: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ PLACEHOLDERS = (
     "bootstrap_first",
     "group",
     "topics",
+    "topics_json",
     "member",
     "incarnation",
     "members",

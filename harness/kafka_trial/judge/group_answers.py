@@ -95,13 +95,13 @@ def _listed(names: HistoryNames, entries: Any) -> tuple[int, ...] | None:
     if not isinstance(entries, list):
         return None
     places = (_place(names, entry) for entry in entries if isinstance(entry, dict))
-    ours = {place for place in places if place is not None and place[0] == (names.topic or place[0])}
+    ours = {place for place in places if place is not None and names.is_own(place[0])}
     return tuple(sorted(names.slice_of(*place) for place in sorted(ours)))
 
 
 def _nameless(names: HistoryNames, entries: Any) -> bool:
     """Tells whether a list may hold partitions of ours by an id of the topic that nobody has told the name of."""
-    if names.topic is not None and names.topic in names.topics_by_id.values():
+    if names.topics and {*names.topics} <= {*names.topics_by_id.values()}:
         return False
     entries = entries if isinstance(entries, list) else []
     ids = [_text(entry, "topic_id") for entry in entries if isinstance(entry, dict) and not _text(entry, "topic")]

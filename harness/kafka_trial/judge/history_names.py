@@ -27,7 +27,7 @@ from kafka_trial.model.table import Table
 class HistoryNames:
     """What is known by now. Numbers are places in `sources`, `members`, `member_ids` and `slices`."""
 
-    topic: str | None = None
+    topics: list[str] = field(default_factory=list)  # those that the group is to read, the first one first
     group: str | None = None
     topics_by_id: dict[str, str] = field(default_factory=dict)
     through: dict[str, Counter[str]] = field(default_factory=dict)  # the topics handed on through, and what is there
@@ -39,6 +39,15 @@ class HistoryNames:
     lanes: dict[int, int] = field(default_factory=dict)
     incarnations: dict[int, dict[str, Any]] = field(default_factory=dict)
     phases: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def topic(self) -> str | None:
+        """The first of the group's topics, which faults of a topic are on."""
+        return self.topics[0] if self.topics else None
+
+    def is_own(self, topic: object) -> bool:
+        """Tells whether a topic is one that the group is to read; every topic is, where none was named."""
+        return topic in self.topics or not self.topics
 
     def incarnation(self, source: int) -> dict[str, Any] | None:
         """Returns what is known of the incarnation whose file this is."""
@@ -100,6 +109,6 @@ def _number(names: HistoryNames, topics: Sequence[str], pair: int) -> int:
     if pair < 0:
         return -1
     topic, partition = topics[pair >> 31], pair & (2**31 - 1)
-    if names.topic is not None and topic != names.topic and topic not in names.through:
+    if not names.is_own(topic) and topic not in names.through:
         return ELSEWHERE
     return names.slice_of(topic, partition)

@@ -194,9 +194,10 @@ class _Gathered:
             self._undecided[name][reason] += len(slices)
 
     def _where(self, number: int) -> dict[str, str]:
-        """Returns the topic, where it is not the trial's own, as an attribute."""
-        intermediate = number >= 0 and self._trial_context.is_intermediate(number)
-        return {ON_TOPIC: self._trial_context.slices[number][0]} if intermediate else {}
+        """Returns the topic as an attribute, where it may be another one than the trial's only one."""
+        about = self._trial_context
+        several = number >= 0 and (len(about.topics) > 1 or about.is_intermediate(number))
+        return {ON_TOPIC: about.slices[number][0]} if several else {}
 
     def leave_undecided(self, names: Iterable[str], reason: str) -> None:
         """Makes everything found under these names cases that could not be decided."""

@@ -99,7 +99,7 @@ class IdJoins:
         placed = (slices >= 0) & (id_hash != NONE)
         self.placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         self.known.acked.take(id_hash=id_hash[placed], slice=slices[placed], offset=offsets[placed])
-        if len(self.builder.partition_counts) > 1:
+        if self.builder.partitions_added:
             self._take_keyed(columns, rows, id_hash, slices, offsets)
         gone = placed & ~self.known.records.has(id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
@@ -118,6 +118,8 @@ class IdJoins:
         """Notes where and when the records of keys were sent; without an offset, or its send, nobody knows that."""
         key_hash, send = id_hashes(columns.text("key", rows)), self.known.sends.find(id_hash)
         told = (key_hash != NONE) & (send >= 0) & (slices >= 0) & (offsets != NONE)
+        if self.builder.topic is not None:  # partitions are added to the first; a key may be in another besides
+            told &= columns.codes("topic", {self.builder.topic: 1})[rows] == 1
         found = {"slice": slices, "offset": offsets, "key_hash": key_hash}
         found |= {"sent_ns": self.known.sends.get("time_ns", send), "send_seq": self.known.sends.get("seq", send)}
         found |= {"time_ns": columns["time_ns"][rows], "seq": columns["seq"][rows]}
@@ -219,5 +221,6 @@ class IdJoins:
         )
 
     def _ours(self, topic: str) -> bool:
-        """A claim does not say its topic: it is the trial's, where that was named. An output's topic is its own."""
-        return topic == self.builder.topic
+        """A claim does not say its topic: it is the group's, where that was named and has no other beside it. That
+        of an output is its own."""
+        return [topic] == self.builder.topics

@@ -37,7 +37,7 @@ class ClockCollector:
 
     def take_scheduling_delay(self, body: Body) -> None:
         """Takes how much longer than it was to last a pause of the harness was."""
-        if lacking("scheduling_delay", body):
+        if lacking("scheduling_delay", body) or body["delay_ns"] < 0:
             return
         at_ns, delay_ns = body["time_ns"], body["delay_ns"]
         self.delays.append((at_ns, delay_ns))

@@ -64,7 +64,7 @@ class TrialContextBuilder(HistoryNames):
     group_answers: list[Answer] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
-    partition_counts: set[int] = field(default_factory=set)
+    partition_counts: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # of each own topic
     brokers: set[int] = field(default_factory=set)  # that held partitions
     clock_samples: ClockCollector = field(default_factory=ClockCollector)
     resource_samples: ResourceCollector = field(default_factory=ResourceCollector)
@@ -74,10 +74,10 @@ class TrialContextBuilder(HistoryNames):
     heartbeat_runs: HeartbeatRunCollector = field(default_factory=HeartbeatRunCollector)
     member_spans: MemberSpanCollector = field(default_factory=MemberSpanCollector)
     calibrated_rate: float | None = None
-    opening_burst: dict[int, int] = field(default_factory=dict)
+    opening_burst: dict[tuple[str | None, int], int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     drain_bound_s: tuple[float, float] | None = None
-    control_read: str | None = None
+    control_reads: dict[str, str] = field(default_factory=dict)  # the last of each topic
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
     false_times: list[tuple[int, int, int]] = field(default_factory=list)
@@ -126,11 +126,12 @@ class TrialContextBuilder(HistoryNames):
             settings=settings,
             declared_timeouts=self.timeouts.declared(),
             calibrated_rate=self.calibrated_rate,
-            opening_burst=self.opening_burst,
+            opening_burst=self._opening_burst(),
             calibrated_ns=self.calibrated_ns,
             drain_bound_s=self.drain_bound_s,
-            partitions_added=len(self.partition_counts) > 1,
-            partitions=max(self.partition_counts, default=0),
+            partitions_added=self.partitions_added,
+            partitions=self._partitions(),
+            topics=tuple(self.topics),
             fetching=tuple(sorted(self.fetching)),
             shared_lanes=tuple(sorted(self.shared_lanes)),
             timed=tuple(self.timed),
@@ -153,9 +154,35 @@ class TrialContextBuilder(HistoryNames):
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
             witnesses=dict(sorted(self.witnesses.items())),
-            control_read=self.control_read,
+            control_read=self._control_read(),
             counts=dict(sorted(self.counts.items())),
         )
+
+    @property
+    def partitions_added(self) -> bool:
+        """Whether a topic of the group was seen with different numbers of partitions."""
+        return any(len(counts) > 1 for counts in self.partition_counts.values())
+
+    def _partitions(self) -> int:
+        """Returns how many partitions the first topic was seen to have at most."""
+        own = [counts for topic, counts in self.partition_counts.items() if topic == (self.topic or topic)]
+        return max((count for counts in own for count in counts), default=0)
+
+    def _control_read(self) -> str | None:
+        """Returns the state of the control read: of several topics the first that is missing or not complete."""
+        if len(self.topics) < 2:
+            return next(reversed(self.control_reads.values()), None)
+        states = (self.control_reads.get(topic) for topic in self.topics)
+        return next((state for state in states if state != "complete"), "complete")
+
+    def _opening_burst(self) -> dict[int, int]:
+        """Returns the opening burst's records by slice; of partitions that are none, by numbers below 0."""
+        numbers: dict[tuple[str | None, int], int] = {}
+        for (topic, partition), number in self.slices.items():
+            numbers[topic, partition] = number
+            if topic == (self.topic or topic):
+                numbers.setdefault((None, partition), number)
+        return {numbers.get(place, ~at): count for at, (place, count) in enumerate(self.opening_burst.items())}
 
     def _owner(self, member_id: str) -> int:
         """Returns the member whose lane this id was seen on; -1 where it was seen on none, or on several."""
@@ -217,11 +244,11 @@ def _calibrated(builder: TrialContextBuilder, source: int, body: Body) -> None:
         builder.opening_burst = _counts(body.get("entries"))
 
 
-def _counts(entries: object) -> dict[int, int]:
-    """Returns how many records each partition has, of the entries that say so."""
+def _counts(entries: object) -> dict[tuple[str | None, int], int]:
+    """Returns how many records each partition has, of the entries that say so; some name no topic."""
     told = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return {
-        entry["partition"]: entry["count"]
+        (entry.get("topic"), entry["partition"]): entry["count"]
         for entry in told
         if isinstance(entry.get("partition"), int) and isinstance(entry.get("count"), int)
     }
@@ -233,11 +260,13 @@ def _drain_bound(builder: TrialContextBuilder, source: int, body: Body) -> None:
 
 
 def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    for name in ("group", "topic"):
-        if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
-            setattr(builder, name, body[name])
-    if body["kind"] == "group_named":
-        take_timeouts(builder.timeouts, builder, body)
+    if body["kind"] == "topic_named":
+        if isinstance(body.get("topic"), str) and body["topic"] not in builder.topics:
+            builder.topics.append(body["topic"])
+        return
+    if isinstance(body.get("group"), str):
+        builder.group = body["group"]
+    take_timeouts(builder.timeouts, builder, body)
 
 
 def _environment(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -265,12 +294,14 @@ def _topic(builder: TrialContextBuilder, source: int, body: Body) -> None:
                 f"topic {name} was created anew during the trial: this judge cannot tell its lives apart"
             )
         builder.topics_by_id[topic_id] = name
-    if isinstance(body.get("partitions"), int) and name == (builder.topic or name):
-        builder.partition_counts.add(body["partitions"])
+    if not builder.is_own(name):
+        return
+    if isinstance(body.get("partitions"), int):
+        builder.partition_counts[str(name)].add(body["partitions"])
         builder.resource_samples.take_topic(str(name), body)
-    if name == (builder.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
+    if "compact" in str(body.get("cleanup_policy", "")):
         builder.compacted = True
-    if name == (builder.topic or name) and body.get("timestamp_type") == "LogAppendTime":
+    if body.get("timestamp_type") == "LogAppendTime":
         builder.dated_by_brokers = True
 
 
@@ -287,7 +318,8 @@ def _leader(builder: TrialContextBuilder, source: int, body: Body) -> None:
 
 
 def _control_read(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    builder.control_read = str(body.get("state"))
+    builder.control_reads.pop(str(body.get("topic")), None)
+    builder.control_reads[str(body.get("topic"))] = str(body.get("state"))
 
 
 def _witness(builder: TrialContextBuilder, source: int, body: Body) -> None:

@@ -10,8 +10,9 @@ What happens in the drain changes no pace: the rate of whoever is stuck there is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
 
@@ -38,13 +39,16 @@ class DrainBacklog:
         return 2 * self.records / self.counted_rate_per_s
 
 
+Partition = TypeVar("Partition", bound=Hashable)  # by whatever name the caller has for one
+
+
 def slowest_backlog(
-    left: Iterable[tuple[int | None, int]], rate_per_s: float | None, burst: Mapping[int, int]
+    left: Iterable[tuple[Partition, int]], rate_per_s: float | None, burst: Mapping[Partition, int]
 ) -> DrainBacklog:
     """Returns what takes longest of a backlog.
 
-    `left`: partition of the trial's topic (None: of another topic) and records left there. `rate_per_s`: of the group
-    with the opening burst; `burst`: how many records of it each partition had (none: not told).
+    `left`: partitions and the records left there. `rate_per_s`: of the group with the opening burst; `burst`: how many
+    records of it each partition had (none: not told, or not of these topics).
     """
     counts = list(left)
     everything = DrainBacklog(sum(records for _, records in counts), rate_per_s)
@@ -54,7 +58,7 @@ def slowest_backlog(
     return max((everything, *each), key=lambda one: one.allowed_s)
 
 
-def rate_of(partition: int | None, rate_per_s: float, burst: Mapping[int, int]) -> float:
+def rate_of(partition: Partition, rate_per_s: float, burst: Mapping[Partition, int]) -> float:
     """Returns how many records a second are done of one partition; the arguments as in `slowest_backlog`.
 
     It is worked at as fast as with its share of the burst, but no more slowly than the mean: what had little was never
@@ -63,5 +67,5 @@ def rate_of(partition: int | None, rate_per_s: float, burst: Mapping[int, int]) 
     shown = {number: records for number, records in burst.items() if records > 0}
     if not shown:
         return rate_per_s
-    share = 0.0 if partition is None else shown.get(partition, 0) / sum(shown.values())
+    share = shown.get(partition, 0) / sum(shown.values())
     return rate_per_s * max(1 / len(shown), share)

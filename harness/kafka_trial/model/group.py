@@ -190,9 +190,8 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
 
 def _backlog(slices: Table, trial_context: TrialContext) -> DrainBacklog:
     """Returns what takes longest of what was left when the drain began."""
-    about, numbers, left = trial_context, slices["slice"].tolist(), slices["backlog"].tolist()
-    partitions = [None if about.is_intermediate(number) else about.slices[number][1] for number in numbers]
-    return slowest_backlog(zip(partitions, left, strict=True), about.calibrated_rate, about.opening_burst)
+    left = zip(slices["slice"].tolist(), slices["backlog"].tolist(), strict=True)
+    return slowest_backlog(left, trial_context.calibrated_rate, trial_context.opening_burst)
 
 
 def _movements(slices: Table) -> Movements:

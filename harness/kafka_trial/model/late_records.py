@@ -297,7 +297,7 @@ def _ns_per_record(about: TrialContext, slices: Ints) -> Ints:
     """Returns how long the group took for one record of each slice, by its opening burst; 0 where that is unknown."""
     if not about.calibrated_rate:
         return np.zeros(len(slices), np.int64)
-    rates = [rate_of(partition, about.calibrated_rate, about.opening_burst) for _, partition in about.slices]
+    rates = [rate_of(number, about.calibrated_rate, about.opening_burst) for number in range(len(about.slices))]
     return np.minimum(SECOND_NS / np.array(rates), SECONDS_PER_RECORD_MAX * SECOND_NS)[slices].astype(np.int64)
 
 

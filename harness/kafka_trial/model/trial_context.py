@@ -442,11 +442,12 @@ class TrialContext:
     settings: Settings = Settings()
     declared_timeouts: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
-    opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition, where that is told
+    opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by slice, where that is told
     drain_bound_s: tuple[float, float] | None = None  # B and W by which the run bounded its drain; None: not told
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
-    partitions: int = 0  # how many the topic was seen to have, at most
+    topics: tuple[str, ...] = ()  # those that the group is to read, the first one first; none: nobody named them
+    partitions: int = 0  # how many the first of them was seen to have, at most
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
     shared_lanes: tuple[int, ...] = ()  # of those, the lanes on which two clients fetched one partition by turns
     topic_changes: tuple[int, ...] = ()  # when a topic was seen with other partitions than before

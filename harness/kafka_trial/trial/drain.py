@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.model.liveness_bounds import DrainBound, Timing, drain_bound
 from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.progress import Progress
+from kafka_trial.trial.progress import Progress, Slice
 
 MARGIN_S = 2.0
 SECOND_NS = 1_000_000_000
@@ -24,7 +24,7 @@ class DrainBounds:
     """The bounds of one drain. `timing` returns what they follow from, by what was read so far."""
 
     run: Recorder
-    ends: Mapping[int, int]
+    ends: Mapping[Slice, int]
     progress: Progress
     watch: GroupWatch
     timing: Callable[[], Timing]

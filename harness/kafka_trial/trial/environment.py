@@ -35,11 +35,12 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.progress import DrainWatch, FreshRecords, Place, Progress
+from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress, Slice
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
+from kafka_trial.workload.workload import RecordStream
 
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
 SNAPSHOT_WITHIN_S = 60.0
@@ -65,7 +66,7 @@ class TrialEnvironment:
     run: Recorder
     child_processes: ChildProcesses
     admin: Admin
-    topic: str
+    topics: tuple[str, ...]  # those that the group reads, the first one first
     group_name: str
     lanes: Sequence[Lane]
     group: Group
@@ -79,7 +80,7 @@ class TrialEnvironment:
     postgres: PostgresServer | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
-    opening_burst: Mapping[int, int] = field(default_factory=dict)  # its records, by partition
+    opening_burst: Mapping[Slice, int] = field(default_factory=dict)  # its records, by partition
     stage: str | None = None  # of an upgrade: whose phases begin now
     staged: bool = False  # it has several stages: each snapshot reads the whole topic
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
@@ -95,7 +96,7 @@ class TrialEnvironment:
         """Returns what the bounds of convergence follow from."""
         return self.watch.update().timing(backlog=backlog, movements=self.progress.moves.movements)
 
-    def drain_bounds(self, ends: Mapping[int, int]) -> DrainBounds:
+    def drain_bounds(self, ends: Mapping[Slice, int]) -> DrainBounds:
         """Returns the bounds of a drain that begins now, with all below `ends` to be done.
 
         As the judge does, it counts what is neither handled nor committed past, as far as either can be seen.
@@ -110,11 +111,13 @@ class TrialEnvironment:
         return DrainBounds(self.run, ends, self.progress, self.watch, timing, began_ns)
 
     def due_s(self, ends: Mapping[int, int]) -> float:
-        """Returns how long the group may take, by its claim, until it has done all below `ends`.
+        """Returns how long the group may take, by its claim, until it has done all below `ends` of its first topic.
 
         The history is read anew, from its beginning: a fault asks, in a thread of its own.
         """
-        left = self.progress.anew().update().undone(ends)
+        left = (
+            self.progress.anew().update().undone({(self.topics[0], partition): end for partition, end in ends.items()})
+        )
         return convergence_bound_s(self._watched_anew().timing(backlog=self._backlog(left)))
 
     def busier_s(self, since_ns: int) -> float:
@@ -124,9 +127,8 @@ class TrialEnvironment:
         """
         return self._watched_anew().busier_s(since_ns=since_ns, now_ns=time.monotonic_ns())
 
-    def _backlog(self, left: Mapping[Place, int]) -> DrainBacklog:
-        by_partition = [(place if isinstance(place, int) else None, records) for place, records in left.items()]
-        return slowest_backlog(by_partition, self.rate_per_s, self.opening_burst)
+    def _backlog(self, left: Mapping[Slice, int]) -> DrainBacklog:
+        return slowest_backlog(left.items(), self.rate_per_s, self.opening_burst)
 
     def _watched_anew(self) -> GroupWatch:
         spec = self.trial_spec
@@ -144,9 +146,13 @@ class TrialEnvironment:
         trial_spec = self.trial_spec
         return trial_spec.consumer.progress.kind == "transaction" or trial_spec.scenario.load.aborted_ratio > 0
 
-    def ends(self) -> Mapping[int, int]:
+    def ends(self) -> Mapping[Slice, int]:
         """Returns the position after the last record of each partition that there is to read now."""
-        return self.progress.update().ends(self.admin.log_ends(self.topic))
+        return self.progress.update().ends(self._log_ends())
+
+    def _log_ends(self) -> dict[Slice, int]:
+        ends = ((topic, self.admin.log_ends(topic)) for topic in self.topics)
+        return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
 
     def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
@@ -176,7 +182,7 @@ class TrialEnvironment:
             self.child_processes,
             self.cluster,
             folder=self.folder,
-            topic=self.topic,
+            topics=self.topics,
             group=self.group_name,
             lanes=self.lanes,
             transactions=self._transactions,
@@ -216,13 +222,17 @@ class TrialEnvironment:
             start_producer(
                 self.child_processes,
                 bootstrap=self.lanes[-1].bootstrap,
-                topic=self.topic,
+                streams=self._streams(),
                 folder=self.folder,
-                load=self.trial_spec.scenario.load,
                 seed=self.trial_spec.seed,
                 payload=self.payload,
             )
         )
+
+    def _streams(self) -> list[RecordStream]:
+        scenario = self.trial_spec.scenario
+        names = ["", *(further.name for further in scenario.further_topics)]
+        return [RecordStream(*one) for one in zip(self.topics, scenario.loads, names, strict=True)]
 
     def calibrate(self) -> None:
         """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""
@@ -237,7 +247,10 @@ class TrialEnvironment:
             seconds=took_s,
             rate=self.rate_per_s,
             all_drained=drained >= count,
-            entries=[{"partition": partition, "count": end} for partition, end in sorted(self.opening_burst.items())],
+            entries=[
+                {"topic": topic, "partition": partition, "count": end}
+                for (topic, partition), end in sorted(self.opening_burst.items())
+            ],
         )
         self.console.say(
             f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {self.rate_per_s:.0f}/s"
@@ -315,7 +328,7 @@ class TrialEnvironment:
 
     def wait_converged(
         self,
-        ends: Mapping[int, int],
+        ends: Mapping[Slice, int],
         *,
         within_s: float,
         at_most_s: float,
@@ -491,7 +504,7 @@ class TrialEnvironment:
             self.producer.resume()
         elif fed.waits_long():
             self.producer.hold()
-        return fed.look(self.admin.log_ends(self.topic), watch.changes if resting else None)
+        return fed.look(self._log_ends(), watch.changes if resting else None)
 
     def _deserted(self) -> str | None:
         return "all members have ended by themselves" if self.group.deserted else None
@@ -508,7 +521,7 @@ class TrialEnvironment:
     def _busier_s(self) -> float:
         return self.watch.update().busier_s(now_ns=time.monotonic_ns())
 
-    def _behind(self, ends: Mapping[int, int]) -> tuple[int, int]:
+    def _behind(self, ends: Mapping[Slice, int]) -> tuple[int, int]:
         """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""
         progress = self.progress.update()
         spec = self.trial_spec.consumer
@@ -551,7 +564,7 @@ class TrialEnvironment:
     def _control_member_joins(self) -> bool:
         """A member of ours, in a group of its own on the same cluster: can anybody join at all?"""
         return control_member_joins(
-            self.child_processes, self.lanes[-1].bootstrap, topic=self.topic, within_s=CONTROL_WITHIN_S
+            self.child_processes, self.lanes[-1].bootstrap, topic=self.topics[0], within_s=CONTROL_WITHIN_S
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
@@ -20,49 +20,45 @@ from kafka_trial.model.group_timeouts import TIMES_FURTHER, Movements
 from kafka_trial.model.liveness_bounds import FRESH_MIN
 
 NEVER = 2**63 - 1
-IntermediatePartition = tuple[str, int]  # a partition of a topic that the group hands records on through
-Place = int | IntermediatePartition  # a partition of the trial's topic, or such a one
-Commit = tuple[int, Place, int, int]  # when written, where, position, place in the offsets log
-LogPlace = tuple[int, int]  # partition, offset
 Slice = tuple[str, int]  # topic, partition
+RecordPlace = tuple[str, int, int]  # topic, partition, offset
+Commit = tuple[int, Slice, int, int]  # when written, where, position, place in the offsets log
 SECOND_NS = 1_000_000_000
 READ_LATE_NS_MAX = 60 * SECOND_NS  # whoever reads a log is not further behind; what seems to be is of another clock
 
 
 @dataclass
 class Progress:
-    """Committed positions and handled records by partition of `topic`, fed from a run folder's history."""
+    """Committed positions and handled records by partition of `topics`, fed from a run folder's history."""
 
     folder: RunFolder
-    topic: str
+    topics: Sequence[str]
     group: str
     by_sends: bool = False  # the log holds what no committed reader finds: what was acknowledged is all there is
     by_effects: bool = False  # what members say they did is no output yet: only effects count as handled
     no_effect: tuple[str, ...] = ()  # outcomes after which there will be none: then these count too
-    committed: dict[int, int] = field(default_factory=dict)
-    handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    committed: dict[Slice, int] = field(default_factory=dict)
+    handled: dict[Slice, set[int]] = field(default_factory=lambda: defaultdict(set))
     effects: set[str] = field(default_factory=set)
-    acknowledged: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    acknowledged: dict[Slice, set[int]] = field(default_factory=lambda: defaultdict(set))
     acknowledged_ids: set[str] = field(default_factory=set)
-    ids: dict[tuple[int, int], str] = field(default_factory=dict)
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
-    without_effect: set[tuple[int, int]] = field(default_factory=set)
-    handled_ns: dict[tuple[int, int], int] = field(default_factory=dict)
+    ids: dict[RecordPlace, str] = field(default_factory=dict)
+    places: dict[str, RecordPlace] = field(default_factory=dict)
+    without_effect: set[RecordPlace] = field(default_factory=set)
+    handled_ns: dict[RecordPlace, int] = field(default_factory=dict)
     effect_ns: dict[str, int] = field(default_factory=dict)
-    commits: list[tuple[int, int, int]] = field(default_factory=list)  # when written, partition, position
-    log_starts: list[tuple[int, int, int]] = field(default_factory=list)  # when seen, partition, position
+    commits: list[tuple[int, Slice, int]] = field(default_factory=list)  # when written, where, position
+    log_starts: list[tuple[int, Slice, int]] = field(default_factory=list)  # when seen, where, position
     started_ns: dict[str, int] = field(default_factory=dict)  # of each member that runs: its process
-    handed_on: list[tuple[int, IntermediatePartition, int]] = field(
-        default_factory=list
-    )  # when read, where, the position after it
-    commits_through: list[tuple[int, IntermediatePartition, int]] = field(default_factory=list)
+    handed_on: list[tuple[int, Slice, int]] = field(default_factory=list)  # when read, where, the position after it
+    commits_through: list[tuple[int, Slice, int]] = field(default_factory=list)
     intermediate: set[str] = field(default_factory=set)  # the topics that the group commits on
     pending: dict[int, list[Commit]] = field(default_factory=lambda: defaultdict(list))  # of open transactions
-    log_offsets: dict[Place, int] = field(default_factory=dict)  # of the commits that stand
+    log_offsets: dict[Slice, int] = field(default_factory=dict)  # of the commits that stand
 
     def __post_init__(self) -> None:
         history = self.folder.history
-        self.moves = MovementWatch(self.topic)
+        self.moves = MovementWatch(self.topics)
         self._followers = [
             HistoryTail(history, pattern)
             for pattern in (
@@ -85,77 +81,77 @@ class Progress:
     def anew(self) -> Progress:
         """Returns the progress of the same group, to be read from the beginning: a thread of its own may ask it."""
         return Progress(
-            *(self.folder, self.topic, self.group),
+            *(self.folder, self.topics, self.group),
             by_sends=self.by_sends,
             by_effects=self.by_effects,
             no_effect=self.no_effect,
         )
 
-    def ends(self, log_ends: Mapping[int, int]) -> Mapping[int, int]:
+    def ends(self, log_ends: Mapping[Slice, int]) -> Mapping[Slice, int]:
         """Returns the position after the last record of each partition that there is to read."""
         if not self.by_sends:
             return log_ends
-        last = {partition: max(self.acknowledged[partition], default=-1) for partition in log_ends}
-        return {partition: min(end, last[partition] + 1) for partition, end in log_ends.items()}
+        last = {place: max(self.acknowledged[place], default=-1) for place in log_ends}
+        return {place: min(end, last[place] + 1) for place, end in log_ends.items()}
 
-    def expired(self) -> Mapping[int, int]:
+    def expired(self) -> Mapping[Slice, int]:
         """Returns below which position of each partition records are gone for good, and nobody can have any in hand:
         retention had taken them before any of the processes that run was started.
 
         What expires while a member runs may be in its hands: that is waited for.
         """
         first_ns = min(self.started_ns.values(), default=NEVER)
-        gone: dict[int, int] = defaultdict(int)
-        for seen_ns, partition, position in self.log_starts:
+        gone: dict[Slice, int] = defaultdict(int)
+        for seen_ns, place, position in self.log_starts:
             if seen_ns < first_ns:
-                gone[partition] = max(gone[partition], position)
+                gone[place] = max(gone[place], position)
         return gone
 
-    def records(self, ends: Mapping[int, int]) -> int:
+    def records(self, ends: Mapping[Slice, int]) -> int:
         """Returns how many records there are below `ends`, without those that expired before anybody handled them."""
         records, expired = len(self.acknowledged_ids) if self.by_sends else sum(ends.values()), self.expired()
         if not any(expired.values()):
             return records
         done = self.handled_offsets()
-        return records - sum(len(self._offsets(part, 0, expired[part]) - done[part]) for part in ends)
+        return records - sum(len(self._offsets(place, 0, expired[place]) - done[place]) for place in ends)
 
-    def lag(self, ends: Mapping[int, int]) -> int:
+    def lag(self, ends: Mapping[Slice, int]) -> int:
         """Returns how many positions the commits are behind `ends` (position after the last record), all partitions;
         those of the topics that the group hands records on through besides."""
         expired = self.expired()
-        behind = sum(max(0, end - self._covered(partition, expired)) for partition, end in ends.items())
+        behind = sum(max(0, end - self._covered(place, expired)) for place, end in ends.items())
         return behind + self.lag_through()
 
-    def _covered(self, partition: int, expired: Mapping[int, int]) -> int:
+    def _covered(self, place: Slice, expired: Mapping[Slice, int]) -> int:
         """Returns up to where a partition is committed, or gone."""
-        return max(self.committed.get(partition, 0), expired[partition])
+        return max(self.committed.get(place, 0), expired[place])
 
     def lag_through(self) -> int:
         """Returns how many positions the commits are behind the records that were handed on, in all their topics."""
         return sum(self.behind_through().values())
 
-    def behind_through(self, at_ns: int = NEVER) -> dict[Place, int]:
+    def behind_through(self, at_ns: int = NEVER) -> dict[Slice, int]:
         """Returns how many positions the commits were behind the records that had been handed on by then."""
         committed = {place: position for told_ns, place, position in self.commits_through if told_ns <= at_ns}
-        ends: dict[IntermediatePartition, int] = {}
+        ends: dict[Slice, int] = {}
         for told_ns, place, end in self.handed_on:  # of transactions in the order in which they ended
             if told_ns <= at_ns and place[0] in self.intermediate:
                 ends[place] = max(end, ends.get(place, 0))
         return {place: max(0, end - committed.get(place, 0)) for place, end in ends.items()}
 
-    def undone(self, ends: Mapping[int, int]) -> Mapping[Place, int]:
+    def undone(self, ends: Mapping[Slice, int]) -> Mapping[Slice, int]:
         """Returns how many offsets below `ends` are neither handled nor committed past, whichever are fewer, by
         partition; and how many records that were handed on are not committed past."""
         expired = self.expired()
         left = self.behind_through()
-        for partition, end in ends.items():
-            behind = max(0, end - self._covered(partition, expired))
-            left[partition] = min(behind, end - len(self.handled[partition]))
+        for place, end in ends.items():
+            behind = max(0, end - self._covered(place, expired))
+            left[place] = min(behind, end - len(self.handled[place]))
         return left
 
     def backlog(
-        self, ends: Mapping[int, int], *, at_ns: int = NEVER, by_commits: bool = True, by_handled: bool = True
-    ) -> Mapping[Place, int]:
+        self, ends: Mapping[Slice, int], *, at_ns: int = NEVER, by_commits: bool = True, by_handled: bool = True
+    ) -> Mapping[Slice, int]:
         """Returns how many records below `ends` were left at an instant, by partition, as the bound of the drain counts
         them.
 
@@ -164,50 +160,53 @@ class Progress:
         counts too.
         """
         done, expired = self.handled_offsets(at_ns), self.expired()
-        left: dict[Place, int] = self.behind_through(at_ns) if by_commits else {}
-        committed = {partition: position for written_ns, partition, position in self.commits if written_ns <= at_ns}
-        for partition, end in ends.items():
-            first = expired[partition]
-            uncommitted = max(0, end - max(first, committed.get(partition, 0))) if by_commits else 0
-            unhandled = len(self._offsets(partition, first, end) - done[partition]) if by_handled else 0
-            left[partition] = max(uncommitted, unhandled)
+        left = self.behind_through(at_ns) if by_commits else {}
+        committed = {place: position for written_ns, place, position in self.commits if written_ns <= at_ns}
+        for place, end in ends.items():
+            first = expired[place]
+            uncommitted = max(0, end - max(first, committed.get(place, 0))) if by_commits else 0
+            unhandled = len(self._offsets(place, first, end) - done[place]) if by_handled else 0
+            left[place] = max(uncommitted, unhandled)
         return left
 
-    def is_left(self, ends: Mapping[int, int]) -> bool:
+    def is_left(self, ends: Mapping[Slice, int]) -> bool:
         """Whether any record below `ends` is neither handled nor committed past, there or where it was handed on."""
         done, expired = self.handled_offsets(), self.expired()
         return self.lag_through() > 0 or any(
-            self._offsets(partition, self._covered(partition, expired), end) - done[partition]
-            for partition, end in ends.items()
+            self._offsets(place, self._covered(place, expired), end) - done[place] for place, end in ends.items()
         )
 
-    def handled_offsets(self, at_ns: int = NEVER) -> Mapping[int, set[int]]:
+    def handled_offsets(self, at_ns: int = NEVER) -> Mapping[Slice, set[int]]:
         """Returns the offsets that had been handled by then, by partition."""
         known = self.without_effect if self.by_effects else self.handled_ns.keys()
         places = [place for place in known if self.handled_ns[place] <= at_ns]
         if self.by_effects:
             ids = (id_ for id_, effect_ns in self.effect_ns.items() if effect_ns <= at_ns and id_ in self.places)
             places += [self.places[id_] for id_ in ids]
-        found: dict[int, set[int]] = defaultdict(set)
-        for partition, offset in places:
-            found[partition].add(offset)
+        found: dict[Slice, set[int]] = defaultdict(set)
+        for topic, partition, offset in places:
+            found[topic, partition].add(offset)
         return found
 
-    def _offsets(self, partition: int, first: int, end: int) -> set[int]:
+    def _offsets(self, place: Slice, first: int, end: int) -> set[int]:
         """Returns the offsets of records from `first` to below `end`."""
         if self.by_sends:
-            return {offset for offset in self.acknowledged[partition] if first <= offset < end}
+            return {offset for offset in self.acknowledged[place] if first <= offset < end}
         return set(range(first, end))
+
+    def committed_by_partition(self, topic: str) -> dict[int, int]:
+        """Returns the committed positions of one topic."""
+        return {partition: position for (name, partition), position in self.committed.items() if name == topic}
 
     def handled_total(self) -> int:
         """Returns how many distinct records have been handled, by lines or by effects, whichever saw more.
 
         What was taken back is none of them, though there are readers that handle it.
         """
-        handled: Mapping[int, set[int]] = self.handled
+        handled: Mapping[Slice, set[int]] = self.handled
         effects = self.effects | {self.ids[place] for place in self.without_effect & self.ids.keys()}
         if self.by_sends:
-            handled = {partition: offsets & self.acknowledged[partition] for partition, offsets in handled.items()}
+            handled = {place: offsets & self.acknowledged[place] for place, offsets in handled.items()}
             effects = effects & self.acknowledged_ids
         return len(effects) if self.by_effects else max(sum(map(len, handled.values())), len(effects))
 
@@ -223,34 +222,33 @@ class Progress:
             self.started_ns[event.member] = event.time_ns
         elif event.kind == "exited" and event.member is not None:
             self.started_ns.pop(event.member, None)
-        if event.topic != self.topic or event.partition is None:
-            self._take_elsewhere(event)
-            return
-        if event.kind == "send" and event.outcome == "ok":
-            self._take_acknowledged(event.id, event.partition, event.offset)
-        elif event.kind == "log_start" and event.offset is not None:
-            self.log_starts.append((event.time_ns, event.partition, event.offset))
-        elif event.kind == "committed":
-            self._take_commit(event, event.partition)
-        elif event.kind == "processed" and event.offset is not None:
-            place = event.partition, event.offset
-            self.handled[event.partition].add(event.offset)
-            self.handled_ns[place] = min(event.time_ns, self.handled_ns.get(place, NEVER))
-            if self.by_effects and event.outcome in self.no_effect:
-                self.without_effect.add(place)
-
-    def _take_elsewhere(self, event: Event) -> None:
         if event.kind == "through":
             self.intermediate.add(str(event.topic))
         if event.topic is None or event.partition is None:
             return
         place = event.topic, event.partition
-        if event.kind == "handed_on" and event.offset is not None:
-            self.handed_on.append((event.time_ns, place, event.offset + 1))
-        elif event.kind == "committed":
+        if event.kind == "committed":
             self._take_commit(event, place)
+        elif event.topic in self.topics:
+            self._take_of_topics(event, place)
+        elif event.kind == "handed_on" and event.offset is not None:
+            self.handed_on.append((event.time_ns, place, event.offset + 1))
 
-    def _take_commit(self, event: Event, place: Place) -> None:
+    def _take_of_topics(self, event: Event, place: Slice) -> None:
+        if event.kind == "send" and event.outcome == "ok":
+            self._take_acknowledged(event.id, place, event.offset)
+        elif event.offset is None:
+            return
+        elif event.kind == "log_start":
+            self.log_starts.append((event.time_ns, place, event.offset))
+        elif event.kind == "processed":
+            record = *place, event.offset
+            self.handled[place].add(event.offset)
+            self.handled_ns[record] = min(event.time_ns, self.handled_ns.get(record, NEVER))
+            if self.by_effects and event.outcome in self.no_effect:
+                self.without_effect.add(record)
+
+    def _take_commit(self, event: Event, place: Slice) -> None:
         """Takes a commit. One in a transaction is pending until that has ended (KIP-98)."""
         if event.committed_offset is None:
             return
@@ -267,20 +265,20 @@ class Progress:
         if log_offset < self.log_offsets.get(place, 0):
             return
         self.log_offsets[place] = log_offset
-        if isinstance(place, int):
+        if place[0] in self.topics:
             self.committed[place] = position
             self.commits.append((at_ns, place, position))
         else:
             self.commits_through.append((at_ns, place, position))
 
-    def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
+    def _take_acknowledged(self, name: str | None, place: Slice, offset: int | None) -> None:
         if name is not None:
             self.acknowledged_ids.add(name)
         if offset is not None:
-            self.acknowledged[partition].add(offset)
+            self.acknowledged[place].add(offset)
         if name is not None and offset is not None:
-            self.ids[partition, offset] = name
-            self.places[name] = partition, offset
+            self.ids[*place, offset] = name
+            self.places[name] = *place, offset
 
 
 STILL_S = 5.0  # at rest, and without a record anywhere: the load has come to its own end
@@ -291,13 +289,13 @@ LONG_S = 10.0
 class FreshRecords:
     """Where the partitions ended when the group had just come to rest, and whether anything is being written at all."""
 
-    base: Mapping[int, int] | None = None
+    base: Mapping[Slice, int] | None = None
     changes: int | None = None
     began_s: float = field(default_factory=time.monotonic)
     moved_s: float = field(default_factory=time.monotonic)
     _total: int = -1
 
-    def look(self, ends: Mapping[int, int], changes: int | None) -> bool:
+    def look(self, ends: Mapping[Slice, int], changes: int | None) -> bool:
         """Returns whether every partition got enough; `changes`: how often the group has changed, None while it is not
         at rest."""
         if sum(ends.values()) != self._total or changes is None:
@@ -305,7 +303,7 @@ class FreshRecords:
         if changes is None or changes != self.changes or self.base is None:
             self.base, self.changes = (None if changes is None else dict(ends)), changes
             return False
-        return all(end - self.base.get(partition, 0) >= FRESH_MIN for partition, end in ends.items())
+        return all(end - self.base.get(place, 0) >= FRESH_MIN for place, end in ends.items())
 
     def waits_long(self) -> bool:
         """Tells whether the group has been waited for so long that the load may be held."""
@@ -339,19 +337,19 @@ class DrainWatch:
 
 @dataclass
 class MovementWatch:
-    """What moved on the partitions of one topic, and, by commits alone, on those of its intermediate topics."""
+    """What moved on the partitions of some topics, and, by commits alone, on those of their intermediate topics."""
 
-    topic: str
+    topics: Sequence[str]
     progressed_ns: int = 0  # when any of them got further last
     _gap_ns: int | None = None
     _moved_ns: dict[Slice, int] = field(default_factory=dict)
     _peaks: dict[Slice, int] = field(default_factory=dict)
     _intermediate: set[str] = field(default_factory=set)
     _commits: list[tuple[Slice, int, int]] = field(default_factory=list)  # where, the offset, when
-    _epochs: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _given: Counter[tuple[str, int, LogPlace]] = field(default_factory=Counter)
-    _times: Counter[tuple[str, LogPlace]] = field(default_factory=Counter)
-    _in_hand: dict[LogPlace, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    _epochs: Counter[tuple[str, Slice]] = field(default_factory=Counter)
+    _given: Counter[tuple[str, int, RecordPlace]] = field(default_factory=Counter)
+    _times: Counter[tuple[str, RecordPlace]] = field(default_factory=Counter)
+    _in_hand: dict[RecordPlace, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     _unplaced: list[Event] = field(default_factory=list)
     _new: list[tuple[int, Slice]] = field(default_factory=list)  # when, where
 
@@ -367,10 +365,10 @@ class MovementWatch:
             return
         elif event.kind == "committed" and event.committed_offset is not None:
             self._commits.append(((event.topic, event.partition), event.committed_offset, written_ns(event)))
-        elif event.kind in ("delivered", "processed") and event.topic == self.topic and event.offset is not None:
-            self._take_work(event, (event.partition, event.offset))
+        elif event.kind in ("delivered", "processed") and event.topic in self.topics and event.offset is not None:
+            self._take_work(event, (event.topic, event.partition, event.offset))
 
-    def settle(self, places: Mapping[str, LogPlace]) -> None:
+    def settle(self, places: Mapping[str, RecordPlace]) -> None:
         """Counts what was read since the last time, in its order; `places` are those of the ids that effects bear."""
         waiting, self._unplaced = self._unplaced, []
         for event in waiting:
@@ -380,7 +378,7 @@ class MovementWatch:
                 self._unplaced.append(event)  # its send was not read yet, or it is of no record
         commits, self._commits = self._commits, []
         for where, committed_offset, time_ns in commits:
-            if where[0] == self.topic or where[0] in self._intermediate:
+            if where[0] in self.topics or where[0] in self._intermediate:
                 self._take_commit(where, committed_offset, time_ns)
             else:
                 self._commits.append((where, committed_offset, time_ns))  # no record of that topic was read yet
@@ -403,12 +401,12 @@ class MovementWatch:
     def _take_callback(self, event: Event) -> None:
         """Who gets partitions begins anew with them; who loses some, or ends, has nothing of them in hand."""
         entries = event.details.get("entries", ())
-        named = {entry.get("partition") for entry in entries if entry.get("topic", self.topic) == self.topic}
+        named = {(entry.get("topic", self.topics[0]), entry.get("partition")) for entry in entries}
         if event.kind == "assigned":
-            self._epochs.update((event.source, partition) for partition in named)
+            self._epochs.update((event.source, where) for where in named)
             return
         for place, held in self._in_hand.items():
-            if event.kind in ("stopped", "exited") or place[0] in named:
+            if event.kind in ("stopped", "exited") or place[:2] in named:
                 held.pop(event.source, None)
 
     def _take_commit(self, where: Slice, committed_offset: int, time_ns: int) -> None:
@@ -417,9 +415,9 @@ class MovementWatch:
             self._new.append((time_ns, where))
             self.progressed_ns = max(self.progressed_ns, time_ns)
 
-    def _take_work(self, event: Event, place: LogPlace) -> None:
+    def _take_work(self, event: Event, place: RecordPlace) -> None:
         if event.kind == "delivered":
-            given = event.source, self._epochs[event.source, place[0]], place
+            given = event.source, self._epochs[event.source, place[:2]], place
             self._given[given] += 1
             self._in_hand[place][event.source] = event.time_ns
             if self._given[given] > TIMES_FURTHER:
@@ -429,31 +427,31 @@ class MovementWatch:
             self._put_down(place, event.source)
             if event.outcome == "failed":  # it will be tried again
                 return
-        self._move(place[0], event.time_ns)
+        self._move(place[:2], event.time_ns)
         self._count(event.kind, place, event.time_ns)
 
-    def _take_effect(self, event: Event, place: LogPlace) -> None:
+    def _take_effect(self, event: Event, place: RecordPlace) -> None:
         held = self._in_hand.get(place, {})
         time_ns = written_ns(event)
         for source in [source for source, since_ns in held.items() if since_ns <= time_ns]:
             self._put_down(place, source)
-        self._move(place[0], time_ns)
+        self._move(place[:2], time_ns)
         self._count("effect", place, time_ns)
 
-    def _put_down(self, place: LogPlace, source: str) -> None:
+    def _put_down(self, place: RecordPlace, source: str) -> None:
         held = self._in_hand.get(place)
         if held is not None:
             held.pop(source, None)
             if not held:
                 del self._in_hand[place]
 
-    def _count(self, kind: str, place: LogPlace, time_ns: int) -> None:
+    def _count(self, kind: str, place: RecordPlace, time_ns: int) -> None:
         self._times[kind, place] += 1
         if self._times[kind, place] <= TIMES_FURTHER:
             self.progressed_ns = max(self.progressed_ns, time_ns)
 
-    def _move(self, partition: int, time_ns: int) -> None:
-        self._new.append((time_ns, (self.topic, partition)))
+    def _move(self, where: Slice, time_ns: int) -> None:
+        self._new.append((time_ns, where))
 
 
 def written_ns(event: Event) -> int:

@@ -30,7 +30,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
 from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch, merged_text
 from kafka_trial.consumers.process import (
     LaunchContext,
-    dead_letter_topic,
+    dead_letter_topics,
     intermediate_topics,
     process_group,
     sink_topic,
@@ -106,12 +106,16 @@ def _opened(
     if trial_spec.plan.cuts:
         stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
-    topic = _create_topic(trial_spec.scenario, cluster, admin, f"kt-{secrets.token_hex(4)}")
-    stack.callback(_delete_topic, cluster, admin, topic)
+    topics = _topic_names(trial_spec.scenario)
+    topic = topics[0]
+    for name, asked in zip(topics, trial_spec.scenario.topics, strict=True):
+        _create_topic(asked, cluster, admin, name)
+        stack.callback(_delete_topic, cluster, admin, name)
     before = frozenset(admin.topics())
     group_name = _group_name(rng, cluster, admin, lanes, apart=trial_spec.plan.breaks_brokers)
     stack.callback(_delete_topics_made, cluster, admin, (group_name, topic), before)
-    run.record("topic_named", topic=topic)
+    for name in topics:
+        run.record("topic_named", topic=name)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     host = cluster.container_network.gateway if cluster.container_network else LOOPBACK
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
@@ -128,6 +132,7 @@ def _opened(
         _sink_urls(sink),
         postgres.words if postgres else {},
         host,
+        topics[1:],
     )
     output = (
         _sink_table(trial_spec, postgres)
@@ -135,10 +140,9 @@ def _opened(
         else _sink_topic(stack, trial_spec, cluster, admin, launch_context)
     )
     identity = trial_spec.consumer.identity
-    dead_letters = dead_letter_topic(trial_spec.consumer, launch_context)
     through = IntermediateTopicsRead(
         intermediate_topics(trial_spec.consumer, launch_context),
-        (dead_letters,) if dead_letters else (),
+        dead_letter_topics(trial_spec.consumer, launch_context),
         identity.header or ID_HEADER,
         identity.json_path or ID_FIELD,
     )
@@ -173,14 +177,14 @@ def _opened(
         run=run,
         child_processes=child_processes,
         admin=admin,
-        topic=topic,
+        topics=topics,
         group_name=group_name,
         lanes=lanes,
         group=group,
         context=context,
         progress=Progress(
             folder,
-            topic,
+            topics,
             group_name,
             by_sends=trial_spec.scenario.load.aborted_ratio > 0,
             by_effects=trial_spec.consumer.evidence.sink != "none",
@@ -281,7 +285,7 @@ def _sink_topic(
         return None
     partitions = consumer.sink_topic.partitions or scenario.topic.partitions
     output = Topic(partitions=partitions, configs={"message.timestamp.type": "LogAppendTime"})
-    _create_topic(replace(scenario, topic=output), cluster, admin, name)
+    _create_topic(output, cluster, admin, name)
     stack.callback(_delete_topic, cluster, admin, name)
     identity = consumer.identity
     return SinkTopicRead(name, partitions, identity.header or ID_HEADER, identity.json_path or ID_FIELD)
@@ -315,8 +319,13 @@ def _sink_table(trial_spec: TrialSpec, postgres: PostgresServer) -> SinkTableRea
     )
 
 
-def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str) -> str:
-    topic = scenario.topic
+def _topic_names(scenario: Scenario) -> tuple[str, ...]:
+    """Draws a name for the first topic, which those of the others begin with."""
+    first = f"kt-{secrets.token_hex(4)}"
+    return first, *(f"{first}-{further.name}" for further in scenario.further_topics)
+
+
+def _create_topic(topic: Topic, cluster: Cluster, admin: Admin, name: str) -> None:
     configs = {
         "min.insync.replicas": str(topic.min_insync_replicas),
         "max.message.bytes": str(RECORD_BYTES_MAX),
@@ -334,7 +343,6 @@ def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str)
         configs=configs,
         replica_assignment=assignment,
     )
-    return name
 
 
 def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:

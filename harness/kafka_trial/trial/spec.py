@@ -23,7 +23,7 @@ from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
-from kafka_trial.scenario import Scenario, factor_problem
+from kafka_trial.scenario import Load, Scenario, factor_problem
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
 
@@ -117,8 +117,9 @@ def make_trial_spec(
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
         raise InputError(str(payload), problems)
-    if problem := load_problem(files, scenario.load):
-        raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
+    for each in scenario.loads:
+        if problem := load_problem(files, each):
+            raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
     trial_spec = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
     if successors:
         trial_spec = with_successors(trial_spec, successors, kafka_version=version)
@@ -208,8 +209,16 @@ def sink_problem(spec: ConsumerSpec, faults: Iterable[str]) -> str | None:
 
 
 def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
-    """Returns why a consumer cannot be given some of a scenario's records: its team does not say that it is ready for
-    them; None where it can."""
+    """Returns why a consumer cannot be given a scenario's topics, or some of its records: its team does not say that it
+    is ready for them; None where it can."""
+    if scenario.further_topics and not spec.kafka.several_topics:
+        topics = len(scenario.topics)
+        return (
+            f"its group reads {topics} topics: if {{topics}} is taken as a list of names with commas between, write "
+            "[kafka] several_topics = true"
+        )
+    if scenario.further_topics and spec.evidence.effects == "state":
+        return "its group reads several topics, which have keys in common, and [evidence] effects are states by key"
     sent = [name for name in HOLDS if getattr(scenario.load, name.replace("-", "_"))]
     if not (missing := [name for name in sent if name not in spec.payload.holds]):
         return None
@@ -266,16 +275,20 @@ def load_too_small(scenario: Scenario, factor: float) -> str | None:
     least, planned = scenario.limits.records_judged_min, records_planned(_scaled(scenario, factor))
     if factor == 1 or scenario.load.factor != 1 or planned >= least:
         return None
-    few = f"at a load of {factor:g} it plans {planned} records, and a verdict takes {least}"
+    what = "its smallest topic has" if scenario.further_topics else "it plans"
+    few = f"at a load of {factor:g} {what} {planned} records, and a verdict takes {least}"
     if (needed := _least_factor(scenario)) is None:
         return f"{few}: its load cannot be made smaller"
     return f"{few}: give at least {needed:g}"
 
 
 def records_planned(scenario: Scenario) -> int:
-    """Returns how many records are sent at least, if the trial takes no longer than its schedule says."""
-    load = scenario.load
+    """Returns how many records each topic is sent at least, if the trial takes no longer than its schedule says."""
     faults_s = max([scenario.min_faults_s, *(step.at_s + step.for_s for step in scenario.schedule)])
+    return min(_records_planned(load, faults_s) for load in scenario.loads)
+
+
+def _records_planned(load: Load, faults_s: float) -> int:
     steady_s = load.steady_s + min(faults_s, math.inf if load.quiet_after_s is None else load.quiet_after_s)
     steady = int(load.rate_per_s * steady_s * (1 - load.aborted_ratio))
     bursts = sum(burst.records for burst in load.bursts if burst.at_s <= faults_s)
@@ -291,7 +304,11 @@ def _scaled(scenario: Scenario, factor: float) -> Scenario:
         rate_per_s=load.rate_per_s * factor,
         bursts=tuple(replace(burst, records=_times(burst.records, factor)) for burst in load.bursts),
     )
-    return replace(scenario, load=smaller)
+    further = tuple(
+        replace(one, opening_burst=_times(one.opening_burst, factor), rate_per_s=one.rate_per_s * factor)
+        for one in scenario.further_topics
+    )
+    return replace(scenario, load=smaller, further_topics=further)
 
 
 def _times(records: int, factor: float) -> int:

@@ -161,7 +161,7 @@ class UpgradePlay:
         lost = [] if compacted is None else [*compacted.losses(self._positions())]  # they say more, so come first
         lost += losses(before, self._state)
         for name, one in self._environments.items():
-            lost += ended_by_tombstones(folders[name], one.topic, self._ended_ns)
+            lost += ended_by_tombstones(folders[name], one.topics[0], self._ended_ns)
         self._ended_ns = max(end.time_ns for end in ends.values())
         not_known = ""
         try:
@@ -187,7 +187,7 @@ class UpgradePlay:
     def _positions(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
         """Returns by group its topic, and what its offsets log holds; of groups whose progress is in Kafka."""
         return {
-            one.group_name: (one.topic, dict(one.progress.update().committed))
+            one.group_name: (one.topics[0], one.progress.update().committed_by_partition(one.topics[0]))
             for one in self._environments.values()
             if one.trial_spec.consumer.progress.kind in IN_KAFKA
         }

@@ -22,7 +22,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kafka_trial.anomalies.claim_rule import ON_TOPIC
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.bad_lines import lost_events_in_words
@@ -65,7 +64,7 @@ def collect(
     unasked = [window.number for window in trial_context.windows if hits_nobody(trial_context, window)]
     faults = faults_of(said, scope.planned, [*returned, *unasked])
     failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
-    at_work = working(failed, trial_context, partitions=scope.partitions)
+    at_work = working(failed, trial_context, partitions=_all_partitions(scope))
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     return VerdictInput(
@@ -81,6 +80,7 @@ def collect(
                 sink=trial_context.settings.sink,
                 last_words=next(map(_message, said.get("few_handled", ())), None),
                 found_idle=_partitions_of(judgement, "stuck-partition"),
+                topics=trial_context.topics,
             )
             + faults_without_traffic(coverage, trial_context)
             + [plain(lost_events_in_words(one)) for one in trial_context.lost_events]
@@ -100,15 +100,19 @@ def collect(
     )
 
 
-def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[int]:
-    """Returns the partitions on which an anomaly was found."""
+def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[tuple[str | None, int]]:
+    """Returns the partitions on which an anomaly was found, with their topics."""
     found = judgement.findings[anomaly].instances if anomaly in judgement.findings else ()
-    own = (one for one in found if ON_TOPIC not in one.attributes)
-    return frozenset(one.partition for one in own if one.partition is not None)
+    return frozenset((one.topic, one.partition) for one in found if one.partition is not None)
+
+
+def _all_partitions(scope: Scope) -> int | None:
+    return None if scope.partitions is None else scope.partitions + sum(scope.further_partitions)
 
 
 def _with_added(scope: Scope, seen: int) -> Scope:
-    """Returns the scope with the partitions that were added in the trial: `seen` is how many the topic had at most."""
+    """Returns the scope with the partitions that were added in the trial: `seen` is how many the first topic had at
+    most."""
     return scope if scope.partitions is None else replace(scope, partitions=max(scope.partitions, seen))
 
 
@@ -212,10 +216,12 @@ def _fresh(judgement: Judgement) -> Iterator[str]:
         return
     pairs = zip(slices["slice"].tolist(), slices["fresh"].tolist(), strict=True)
     own = ((slice_, count) for slice_, count in pairs if not trial_context.is_intermediate(slice_))
-    few = {trial_context.slices[slice_][1]: count for slice_, count in own if count < FRESH_MIN}
-    few = {partition: count for partition, count in few.items() if partition != NOWHERE}
+    few = {trial_context.slices[slice_]: count for slice_, count in own if count < FRESH_MIN}
+    few = {place: count for place, count in few.items() if place[1] != NOWHERE}
     if few:
-        named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))
+        several = len(trial_context.topics) > 1
+        names = {place: f"{place[1]} of {plain(place[0])}" if several else f"{place[1]}" for place in few}
+        named = ", ".join(f"{names[place]} ({count})" for place, count in sorted(few.items()))
         partitions = f"partition{'s' * (len(few) > 1)}"
         yield f"fewer than {FRESH_MIN} records came after the last assignment of {partitions} {named}"
 
@@ -452,7 +458,7 @@ def _seen(member: int, trial_context: TrialContext, *, until_ns: int, partitions
     own = [slices for (owner, _), slices in given.items() if owner == member]
     if any(slices != () for slices in own):
         numbers = {number for slices in own for number in slices or () if not trial_context.is_intermediate(number)}
-        had = sorted(trial_context.slices[number][1] for number in numbers)
+        had = sorted({trial_context.slices[number][1] for number in numbers})
         return f"had {_partitions_in_words(had)} and fetched" if fetches else None
     taken = {number for slices in given.values() for number in slices or ()}
     if own and len(given) > partitions and len(taken) >= partitions:

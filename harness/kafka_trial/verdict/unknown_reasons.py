@@ -7,7 +7,7 @@ too little was there to judge, and a pass would prove nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.consequences import Consequence
@@ -175,32 +175,57 @@ def coverage_gaps(
     silent: bool = False,
     sink: str | None = None,
     last_words: str | None = None,
-    found_idle: Collection[int] = (),
+    found_idle: Collection[tuple[str | None, int]] = (),
+    topics: Sequence[str] = (),
 ) -> list[str]:
-    """Returns where too little was there to judge: nothing found there means nothing.
+    """Returns where too little was there to judge: nothing found there means nothing. Of several `topics` each must
+    have given enough.
 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
     can say that, those that were there. Where these are too few, what a member wrote last may say why.
     That nothing was handled on the partitions `found_idle` is a finding, and no gap.
     """
     told = list(scope.unknowns)
-    least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
-    if coverage.records < least:
-        told.append(f"{coverage.records} records were judged, fewer than the {least} needed")
+    if not scope.further_partitions:
+        parts, words = coverage.partitions, [NO_EFFECTS.get(sink or ""), last_words]
+        return told + _gaps(parts, scope.partitions, scope, silent=silent, words=words, found_idle=found_idle)
+    names = [*topics, *repeat("a topic that no event names", 1 + len(scope.further_partitions) - len(topics))]
+    for topic, partitions in zip(names, (scope.partitions, *scope.further_partitions), strict=False):
+        parts = tuple(part for part in coverage.partitions if part.topic == topic)
+        gaps = _gaps(parts, partitions, scope, silent=silent, words=[None, last_words], found_idle=found_idle)
+        told += [f"{gap} (topic {plain(topic)})" for gap in gaps]
+    return told
+
+
+def _gaps(
+    parts: Sequence[SliceCoverage],
+    partitions: int | None,
+    scope: Scope,
+    *,
+    silent: bool,
+    words: Sequence[str | None],
+    found_idle: Collection[tuple[str | None, int]],
+) -> list[str]:
+    """Returns where the partitions of one topic gave too little; `words`: why nothing was handled, and why little."""
+    told = list[str]()
+    least, handled, records = scope.records_judged_min, sum(map(_handled, parts)), sum(part.records for part in parts)
+    if records < least:
+        told.append(f"{records} records were judged, fewer than the {least} needed")
     elif handled < least and not silent:
-        words = [None if handled else NO_EFFECTS.get(sink or ""), last_words]
-        few = f"{handled} of {coverage.records} records were handled, fewer than the {least} needed"
-        told.append("; ".join([few, *filter(None, words)]))
-    seen = {part.partition for part in coverage.partitions if part.records}
-    if coverage.records:
-        missing = [partition for partition in range(scope.partitions or 0) if partition not in seen]
+        few = f"{handled} of {records} records were handled, fewer than the {least} needed"
+        told.append("; ".join([few, *filter(None, words[handled > 0 :])]))
+    seen = {part.partition for part in parts if part.records}
+    if records:
+        missing = [partition for partition in range(partitions or 0) if partition not in seen]
         told += _named("no record was judged", missing)
-    if handled and not silent and not any(part.done for part in coverage.partitions):
+    if handled and not silent and not any(part.done for part in parts):
         told.append(f"all {handled} records that were handled were discarded or set aside, by the members' word alone")
     if handled and not silent:
-        idle = [part.partition for part in coverage.partitions if part.records and not part.handled]
-        idle = [partition for partition in idle if partition not in found_idle]
-        told += _named("no record was handled", sorted(idle))
+        idle = [part for part in parts if part.records and not part.handled]
+        told += _named(
+            "no record was handled",
+            sorted(one.partition for one in idle if (one.topic, one.partition) not in found_idle),
+        )
     return told
 
 

@@ -6,7 +6,7 @@ What was asked stands in the run folder: the consumer's claim, and how much had 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +108,8 @@ class VerdictInput:
 class Scope:
     """What the scenario asked for, as far as the verdict needs it; `unknowns`: why some of it cannot be known.
 
-    `load`: in words, how much less was sent than the scenario says by itself; "": all of it.
+    `load`: in words, how much less was sent than the scenario says by itself; "": all of it. `further_partitions`: how
+    many each topic but the first has.
     """
 
     partitions: int | None = None
@@ -116,6 +117,7 @@ class Scope:
     planned: tuple[Mapping[str, Any], ...] = ()
     unknowns: tuple[str, ...] = ()
     load: str = ""
+    further_partitions: tuple[int, ...] = ()
 
 
 def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
@@ -147,7 +149,14 @@ def scope_of(folder: RunFolder) -> Scope:
         planned=planned,
         unknowns=tuple(unknowns),
         load=_load_in_words(_section(scenario, "load")),
+        further_partitions=tuple(_further_partitions(scenario)),
     )
+
+
+def _further_partitions(scenario: Mapping[str, Any] | None) -> Iterator[int]:
+    further = (scenario or {}).get("further_topics")
+    for one in further if isinstance(further, list) else ():
+        yield _section(one if isinstance(one, Mapping) else None, "topic").get("partitions", Topic().partitions)
 
 
 def _load_in_words(load: Mapping[str, Any]) -> str:

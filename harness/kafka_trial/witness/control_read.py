@@ -1,4 +1,4 @@
-"""The control read: what an undisturbed reader finds in the topic, record by record, up to the log ends.
+"""The control read: what an undisturbed reader finds in the topics, record by record, up to the log ends.
 
 Committed records only. It is what delivery is judged against: a record that is in the log and was never handled.
 """
@@ -6,6 +6,7 @@ Committed records only. It is what delivery is judged against: a record that is 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,44 +23,44 @@ _POLL_S: Final = 0.2
 _RETRY_S: Final = 0.2
 _RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 _QUEUE_KIB: Final = 65536
+Slice = tuple[str, int]  # topic, partition
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRead:
-    """How far a control read came: `positions` by partition, and the last error if there was one."""
+    """How far a control read came: how many records it found in each topic, `positions` by topic and partition, and
+    the last error if there was one."""
 
-    count: int
-    positions: Mapping[int, int]
+    counts: Mapping[str, int]
+    positions: Mapping[Slice, int]
     complete: bool
     error: str | None = None
 
 
 def control_read(
     bootstrap: str,
-    topic: str,
-    starts: Mapping[int, int],
-    ends: Mapping[int, int],
+    starts: Mapping[Slice, int],
+    ends: Mapping[Slice, int],
     recorder: Recorder,
     *,
     until_s: float,
 ) -> ControlRead:
-    """Records every record of `topic` in [start, end) of each partition, until all are read or the time is up."""
-    positions = dict(starts)
+    """Records every record in [start, end) of each partition, until all are read or the time is up."""
+    positions, counts, error = dict(starts), Counter[str](), None
     if _done(positions, ends):
-        return ControlRead(0, positions, True)
-    count, error = 0, None
+        return ControlRead(counts, positions, True)
     consumer = Consumer(reader_settings(bootstrap))
     try:
-        consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+        consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
         while not _done(positions, ends) and time.monotonic() < until_s:
             for message in consumer.consume(_BATCH_RECORDS, _POLL_S):
                 problem = message.error()
-                partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+                place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
                 if problem is None:
-                    count += _take(message, ends, recorder)
-                    positions[partition] = offset + 1
+                    counts[place[0]] += _take(message, ends, recorder)
+                    positions[place] = offset + 1
                 elif problem.code() == KafkaError._PARTITION_EOF:
-                    positions[partition] = max(positions[partition], offset)
+                    positions[place] = max(positions[place], offset)
                 else:
                     error = str(problem)
                     pause(_RETRY_S)
@@ -68,7 +69,7 @@ def control_read(
         error = str(failure)
     finally:
         consumer.close()
-    return ControlRead(count, positions, _done(positions, ends), error)
+    return ControlRead(counts, positions, _done(positions, ends), error)
 
 
 def reader_settings(bootstrap: str) -> dict[str, Any]:
@@ -89,12 +90,12 @@ def reader_settings(bootstrap: str) -> dict[str, Any]:
     }
 
 
-def _done(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-    return all(positions.get(partition, 0) >= end for partition, end in ends.items())
+def _done(positions: Mapping[Slice, int], ends: Mapping[Slice, int]) -> bool:
+    return all(positions.get(place, 0) >= end for place, end in ends.items())
 
 
-def _take(message: Any, ends: Mapping[int, int], recorder: Recorder) -> int:
-    if message.offset() >= ends[message.partition()]:
+def _take(message: Any, ends: Mapping[Slice, int], recorder: Recorder) -> int:
+    if message.offset() >= ends[message.topic(), message.partition()]:
         return 0  # written after the snapshot
     value, key = message.value(), message.key()
     kind, time_ms = message.timestamp()

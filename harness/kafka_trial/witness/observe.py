@@ -1,8 +1,8 @@
-"""The observer: where the topic's log begins and ends, who leads, who coordinates, what state the group is in.
+"""The observer: where the logs of the topics begin and end, who leads, who coordinates, what state the group is in.
 
 A process of its own. It asks gently, twice a second, over the OBSERVER listener and with requests of its own, each
 within a short bound: a dead or frozen broker is an `unanswered` event, never a reason to stop. Ends are written at
-each look, everything else when it changed. At the snapshot it reads the whole topic once (`control_read.py`).
+each look, everything else when it changed. At the snapshot it reads the topics to their ends (`control_read.py`).
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.cluster_queries import EARLIEST, LATEST, Topic
-from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import GroupState
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.control_read import control_read
+from kafka_trial.witness.control_read import Slice, control_read
 from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, Answer, deadline_s, serve
 
 T = TypeVar("T")
@@ -37,21 +38,28 @@ BUFFER_EVENTS: Final = 500
 
 
 class Observer:
-    """Looks at one topic and one group; with `reads_anew`, each of several snapshots reads the topic from its start:
-    what was there before may be lost."""
+    """Looks at some topics and the group that reads them; with `reads_anew`, each of several snapshots reads the topics
+    from their start: what was there before may be lost."""
 
     def __init__(
-        self, brokers: Brokers, recorder: Recorder, *, bootstrap: str, topic: str, group: str, reads_anew: bool = False
+        self,
+        brokers: Brokers,
+        recorder: Recorder,
+        *,
+        bootstrap: str,
+        topics: Sequence[str],
+        group: str,
+        reads_anew: bool = False,
     ) -> None:
         self._brokers = brokers
         self._recorder = recorder
         self._bootstrap = bootstrap
-        self._topic_name = topic
+        self._names = topics
         self._group = group
-        self._topic: Topic | None = None
+        self._topics: dict[str, Topic] = {}
         self._told: dict[tuple[Any, ...], Any] = {}
         self._next_s = time.monotonic()
-        self._read_to: dict[int, int] = {}
+        self._read_to: dict[Slice, int] = {}
         self._reads_anew = reads_anew
 
     def step(self) -> None:
@@ -61,12 +69,12 @@ class Observer:
             pause(min(left_s, STEP_S))
             return
         self.look()
-        partitions = len(self._topic.partitions) if self._topic else 0
+        partitions = len(self._places())
         self._next_s = time.monotonic() + max(EVERY_S, partitions / PARTITIONS_PER_S)
 
     def look(self) -> None:
         """Asks everything once and records what is new, and every log end."""
-        self._look_at_topic()
+        self._look_at_topics()
         self.log_ends()
         self._look_at_group()
         self._look_at_controller()
@@ -75,98 +83,107 @@ class Observer:
     def snapshot(self, *, within_s: float) -> Answer:
         """Reads all ends once more, then every record up to them."""
         until_s = deadline_s(within_s)
-        ends: Mapping[int, int] = {}
-        stable: Mapping[int, int] = {}
-        starts: Mapping[int, int] = {}
+        ends: Mapping[Slice, int] = {}
+        stable: Mapping[Slice, int] = {}
+        starts: Mapping[Slice, int] = {}
         while time.monotonic() < until_s:
             self.look()
             starts, ends, stable = self.log_ends()
-            if self._topic and ends.keys() == stable.keys() == starts.keys() == set(range(len(self._topic.partitions))):
+            found = all(name in self._topics for name in self._names)
+            if found and ends.keys() == stable.keys() == starts.keys() == self._places():
                 return self._control_read(starts, ends, stable, until_s=until_s)
             pause(RETRY_S)
-        message = f"the log ends of {self._topic_name} were not all answered within {within_s:g} s"
-        self._recorder.record("control_read", topic=self._topic_name, state="incomplete", count=0, message=message)
+        message = f"the log ends of {', '.join(self._names)} were not all answered within {within_s:g} s"
+        for name in self._names:
+            self._recorder.record("control_read", topic=name, state="incomplete", count=0, message=message)
         return Answer(BEHIND, message)
 
-    def log_ends(self) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    def log_ends(self) -> tuple[dict[Slice, int], dict[Slice, int], dict[Slice, int]]:
         """Asks each leader for the log starts, ends and last stable offsets of its partitions, and records them."""
         by_leader = self._by_leader()
-        starts: dict[int, int] = {}
-        ends: dict[int, int] = {}
-        stable: dict[int, int] = {}
+        starts: dict[Slice, int] = {}
+        ends: dict[Slice, int] = {}
+        stable: dict[Slice, int] = {}
         asked_ns = time.monotonic_ns()
-        for leader, partitions in by_leader.items():
-            starts |= self._offsets(leader, partitions, which=EARLIEST)
+        for leader, places in by_leader.items():
+            starts |= self._offsets(leader, places, which=EARLIEST)
             # The last stable offset is asked first, so that it is never above the end beside it.
-            stable |= self._offsets(leader, partitions, which=LATEST, committed=True)
-            ends |= self._offsets(leader, partitions, which=LATEST)
+            stable |= self._offsets(leader, places, which=LATEST, committed=True)
+            ends |= self._offsets(leader, places, which=LATEST)
         self._tell_offsets("log_start", starts, always=False)
         self._tell_offsets("last_stable", stable, always=False)
         self._tell_offsets("log_end", ends, always=True, asked_ns=asked_ns)
         return starts, ends, stable
 
-    def _by_leader(self) -> dict[int, list[int]]:
-        by_leader: dict[int, list[int]] = defaultdict(list)
-        for part in self._topic.partitions if self._topic else ():
-            by_leader[part.leader].append(part.partition)
+    def _places(self) -> set[Slice]:
+        return {(name, part.partition) for name, topic in self._topics.items() for part in topic.partitions}
+
+    def _by_leader(self) -> dict[int, list[Slice]]:
+        by_leader: dict[int, list[Slice]] = defaultdict(list)
+        for name, topic in self._topics.items():
+            for part in topic.partitions:
+                by_leader[part.leader].append((name, part.partition))
         return by_leader
 
     def _log_starts_again(self) -> None:
         """What expired while the control read went on is not lost: the log starts at its end are recorded."""
-        for leader, partitions in self._by_leader().items():
-            self._tell_offsets("log_start", self._offsets(leader, partitions, which=EARLIEST), always=False)
+        for leader, places in self._by_leader().items():
+            self._tell_offsets("log_start", self._offsets(leader, places, which=EARLIEST), always=False)
 
     def _control_read(
-        self, starts: Mapping[int, int], ends: Mapping[int, int], stable: Mapping[int, int], *, until_s: float
+        self, starts: Mapping[Slice, int], ends: Mapping[Slice, int], stable: Mapping[Slice, int], *, until_s: float
     ) -> Answer:
         read_to = {} if self._reads_anew else self._read_to
-        begin = {partition: max(start, read_to.get(partition, 0)) for partition, start in starts.items()}
-        read = control_read(self._bootstrap, self._topic_name, begin, stable, self._recorder, until_s=until_s)
+        begin = {place: max(start, read_to.get(place, 0)) for place, start in starts.items()}
+        read = control_read(self._bootstrap, begin, stable, self._recorder, until_s=until_s)
         self._log_starts_again()
-        self._read_to = {partition: min(position, stable[partition]) for partition, position in read.positions.items()}
-        held = {partition: end for partition, end in ends.items() if stable[partition] < end}
-        problem = _problem(read.complete, read.error, held)
-        self._recorder.record(
-            "control_read",
-            topic=self._topic_name,
-            topic_id=self._topic.topic_id if self._topic else None,
-            state="incomplete" if problem else "complete",
-            count=read.count,
-            message=problem,
-        )
+        self._read_to = {place: min(position, stable[place]) for place, position in read.positions.items()}
+        held = {place for place, end in ends.items() if stable[place] < end}
+        problems = {name: _problem(read.complete, read.error, _partitions(held, name)) for name in self._names}
+        for name, problem in problems.items():
+            self._recorder.record(
+                "control_read",
+                topic=name,
+                topic_id=self._topics[name].topic_id,
+                state="incomplete" if problem else "complete",
+                count=read.counts.get(name, 0),
+                message=problem,
+            )
         position, end = sum(self._read_to.values()), sum(ends.values())
+        problem = next(filter(None, problems.values()), None)
         return Answer(BEHIND if problem else COMPLETE, problem, position, end)
 
-    def _look_at_topic(self) -> None:
+    def _look_at_topics(self) -> None:
         found = self._asked(
             "metadata",
-            lambda: self._brokers.anyone(lambda connection: cluster_queries.metadata(connection, [self._topic_name])),
+            lambda: self._brokers.anyone(lambda connection: cluster_queries.metadata(connection, self._names)),
         )
         if found is None:
             return
         self._brokers.by_id = dict(found.brokers)
-        topic = found.topics.get(self._topic_name)
-        if topic is None:
-            self._unanswered("metadata", f"topic {self._topic_name} does not exist")
-            return
-        self._topic = topic
-        self._tell_topic(topic)
-        for part in topic.partitions:
-            self._tell(
-                ("leader", part.partition),
-                "leader",
-                topic=topic.name,
-                topic_id=topic.topic_id,
-                partition=part.partition,
-                leader=part.leader,
-                epoch=part.epoch,
-                replicas=list(part.replicas),
-                isr=list(part.isr),
-            )
+        for name in self._names:
+            topic = found.topics.get(name)
+            if topic is None:
+                self._unanswered("metadata", f"topic {name} does not exist")
+                continue
+            self._topics[name] = topic
+            self._tell_topic(topic)
+            for part in topic.partitions:
+                self._tell(
+                    ("leader", name, part.partition),
+                    "leader",
+                    topic=topic.name,
+                    topic_id=topic.topic_id,
+                    partition=part.partition,
+                    leader=part.leader,
+                    epoch=part.epoch,
+                    replicas=list(part.replicas),
+                    isr=list(part.isr),
+                )
 
     def _tell_topic(self, topic: Topic) -> None:
         about = topic.topic_id, len(topic.partitions)
-        if self._told.get(("topic about",)) == about:
+        if self._told.get(("topic about", topic.name)) == about:
             return
         configs = self._asked(
             "configs",
@@ -176,7 +193,7 @@ class Observer:
         )
         if configs is None:
             return  # asked again at the next look
-        self._told["topic about",] = about
+        self._told["topic about", topic.name] = about
         retention_ms = configs.get("retention.ms")
         self._recorder.record(
             "topic",
@@ -209,30 +226,32 @@ class Observer:
             self._tell(("controller",), "controller", leader=found.leader, epoch=found.epoch)
 
     def _offsets(
-        self, leader: int, partitions: Sequence[int], *, which: int, committed: bool = False
-    ) -> dict[int, int]:
-        def ask(connection: Connection) -> dict[int, int]:
-            return cluster_queries.list_offsets(
-                connection, self._topic_name, partitions, which=which, committed=committed
-            )
-
-        return self._asked("offsets", lambda: self._brokers.broker(leader, ask), broker=leader) or {}
+        self, leader: int, places: Sequence[Slice], *, which: int, committed: bool = False
+    ) -> dict[Slice, int]:
+        found: dict[Slice, int] = {}
+        for name in self._names:
+            if partitions := _partitions(places, name):
+                ask = partial(
+                    cluster_queries.list_offsets, topic=name, partitions=partitions, which=which, committed=committed
+                )
+                told = self._asked("offsets", partial(self._brokers.broker, leader, ask), broker=leader) or {}
+                found |= {(name, partition): offset for partition, offset in told.items()}
+        return found
 
     def _tell_offsets(
-        self, kind: str, offsets: Mapping[int, int], *, always: bool, asked_ns: int | None = None
+        self, kind: str, offsets: Mapping[Slice, int], *, always: bool, asked_ns: int | None = None
     ) -> None:
-        topic_id = self._topic.topic_id if self._topic else None
-        for partition, offset in sorted(offsets.items()):
+        for (name, partition), offset in sorted(offsets.items()):
             fields: dict[str, Any] = {
-                "topic": self._topic_name,
-                "topic_id": topic_id,
+                "topic": name,
+                "topic_id": self._topics[name].topic_id,
                 "partition": partition,
                 "offset": offset,
             }
             if always:
                 self._recorder.record(kind, **fields, asked_ns=asked_ns)
             else:
-                self._tell((kind, partition), kind, **fields)
+                self._tell((kind, name, partition), kind, **fields)
 
     def _tell(self, about: tuple[Any, ...], kind: str, **fields: Any) -> None:
         """Records an event when it says something else than the last one about the same."""
@@ -256,11 +275,15 @@ class Observer:
         self._tell(("unanswered", name, broker), "unanswered", name=name, broker=broker, message=message)
 
 
-def _problem(complete: bool, error: str | None, held: Mapping[int, int]) -> str | None:
+def _partitions(places: Iterable[Slice], topic: str) -> list[int]:
+    return sorted(partition for name, partition in places if name == topic)
+
+
+def _problem(complete: bool, error: str | None, held: Sequence[int]) -> str | None:
     if not complete:
         return f"the control read did not reach the end in time{': ' + error if error else ''}"
     if held:
-        return f"open transactions hide records from committed readers, on partitions {sorted(held)}"
+        return f"open transactions hide records from committed readers, on partitions {held}"
     return None
 
 
@@ -279,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kafka_trial.witness.observe", description=__doc__)
     parser.add_argument("--bootstrap", required=True, help="the OBSERVER listeners, host:port,…")
     parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
-    parser.add_argument("--topic", required=True, help="the topic of the trial")
+    parser.add_argument("--topic", action="append", required=True, help="a topic of the trial (repeatable)")
     parser.add_argument("--group", required=True, help="the group of the trial")
     parser.add_argument("--reads-anew", action="store_true", help="at each snapshot, and not what is new alone")
     options = parser.parse_args(arguments)
@@ -290,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             brokers,
             recorder,
             bootstrap=options.bootstrap,
-            topic=options.topic,
+            topics=options.topic,
             group=options.group,
             reads_anew=options.reads_anew,
         )

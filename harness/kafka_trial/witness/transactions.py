@@ -1,6 +1,6 @@
 """The witness of transactions in topics: how each ended in each partition, what was taken back, and what is open.
 
-A process of its own, for consumers whose progress is in their transactions. It fetches the trial's topic, and those
+A process of its own, for consumers whose progress is in their transactions. It fetches the trial's topics, and those
 that the consumer writes to, from the first record on, uncommitted and with control records: a committed reader sees
 neither an aborted record nor why it must wait. Writes `history/transactions.jsonl`.
 """
@@ -99,20 +99,20 @@ def readers(topic: str, recorder: Recorder, *, partitions: int, tells_records: b
     return [TopicReader(topic, number, recorder, tells_records=tells_records) for number in range(partitions)]
 
 
-def follow(brokers: Brokers, recorder: Recorder, *, topic: str, outputs: Sequence[str]) -> Following:
-    """Follows every partition that there is now of the trial's topic and of the topics written to.
+def follow(brokers: Brokers, recorder: Recorder, *, topics: Sequence[str], outputs: Sequence[str]) -> Following:
+    """Follows every partition that there is now of the trial's topics and of the topics written to.
 
     Raises:
         WaitTimeout: nobody could say in time who leads them.
     """
     tails = [
         tail
-        for name in dict.fromkeys((topic, *outputs))
+        for name in dict.fromkeys((*topics, *outputs))
         for tail in open_tails(
             brokers,
             name,
             lambda partitions, name=name: readers(  # type: ignore[misc]
-                name, recorder, partitions=partitions, tells_records=name == topic
+                name, recorder, partitions=partitions, tells_records=name in topics
             ),
             may_expire=True,
         )
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kafka_trial.witness.transactions", description=__doc__)
     parser.add_argument("--bootstrap", required=True, help="the OBSERVER listeners, host:port,…")
     parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
-    parser.add_argument("--topic", required=True, help="the topic of the trial")
+    parser.add_argument("--topic", action="append", required=True, help="a topic of the trial (repeatable)")
     parser.add_argument(
         "--output", action="append", default=[], help="a topic that the consumer writes to (repeatable)"
     )
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder(options.history, SOURCE))
         brokers = stack.enter_context(Brokers(options.bootstrap))
-        return serve(follow(brokers, recorder, topic=options.topic, outputs=options.output), [recorder])
+        return serve(follow(brokers, recorder, topics=options.topic, outputs=options.output), [recorder])
 
 
 if __name__ == "__main__":

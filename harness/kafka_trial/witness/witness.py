@@ -154,7 +154,7 @@ def start_witnesses(
     cluster: Cluster,
     *,
     folder: RunFolder,
-    topic: str,
+    topics: Sequence[str],
     group: str,
     lanes: Sequence[Lane],
     transactions: bool = False,
@@ -181,25 +181,27 @@ def start_witnesses(
         for lane in lanes
     ]
     leased = ",".join(str(lane.index) for lane in lanes)
-    topics = [f"--topic={name}" for name in (topic, *([sink.topic] if isinstance(sink, SinkTopicRead) else []))]
+    own = [f"--topic={name}" for name in topics]
+    written = [sink.topic] if isinstance(sink, SinkTopicRead) else []
     commands = {
         "offsets_log": [
             *bootstrap,
             *history,
             "--group",
             group,
-            *topics,
+            *own,
+            *(f"--topic={name}" for name in written),
             *(through or IntermediateTopicsRead()).arguments,
         ],
         "request_log": [*logs, *history, "--group", group, "--lanes", leased],
         "observe": [
-            *(*bootstrap, *history, "--topic", topic, "--group", group),
+            *(*bootstrap, *history, *own, "--group", group),
             *(["--reads-anew"] if reads_anew else []),
         ],
     }
     if transactions:
-        outputs = [f"--output={sink.topic}"] if isinstance(sink, SinkTopicRead) else []
-        commands["transactions"] = [*bootstrap, *history, "--topic", topic, *outputs]
+        outputs = [f"--output={name}" for name in written]
+        commands["transactions"] = [*bootstrap, *history, *own, *outputs]
     if isinstance(sink, SinkTableRead):
         commands["sink_table"] = [*history, *sink.arguments]
     elif sink:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -15,6 +15,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import Child, ChildProcesses, ChildRpc, start_child_rpc
 from kafka_trial.scenario import Burst, Load
 from kafka_trial.workload.payload import OURS, PayloadFiles
+from kafka_trial.workload.workload import RecordStream
 
 READY_WITHIN_S = 45.0
 ANSWER_WITHIN_S = 10.0
@@ -132,14 +133,13 @@ def start_producer(
     child_processes: ChildProcesses,
     *,
     bootstrap: str,
-    topic: str,
+    streams: Sequence[RecordStream],
     folder: RunFolder,
-    load: Load,
     seed: int,
     payload: PayloadFiles = OURS,
     recorded: bool = True,
 ) -> ProducerHandle:
-    """Starts the workload process on a lane's `bootstrap` and returns once it has the topic's metadata.
+    """Starts the workload process on a lane's `bootstrap` and returns once it has the metadata of the topics.
 
     `payload`: what the records are made of.
 
@@ -147,8 +147,9 @@ def start_producer(
         StartError: the process cannot be started.
         UnjudgeableError: it died or did not reach the brokers.
     """
-    argv = [sys.executable, "-m", "kafka_trial.workload.producer", "--bootstrap", bootstrap, "--topic", topic]
-    argv += ["--history", str(folder.history), "--load", load_to_json(load), "--seed", str(seed)]
+    argv = [sys.executable, "-m", "kafka_trial.workload.producer", "--bootstrap", bootstrap]
+    argv += [f"--stream={stream_to_json(one)}" for one in streams]
+    argv += ["--history", str(folder.history), "--seed", str(seed)]
     argv += [] if payload == OURS else ["--payload", payload.to_json()]
     argv += [] if recorded else ["--unrecorded"]
     handle = ProducerHandle(start_child_rpc(child_processes, "workload", argv, stderr=folder.logs / "workload.stderr"))
@@ -160,12 +161,14 @@ def start_producer(
     return handle
 
 
-def load_to_json(load: Load) -> str:
-    """Returns a load as the process's argument."""
-    return orjson.dumps(dataclasses.asdict(load)).decode()
+def stream_to_json(stream: RecordStream) -> str:
+    """Returns what one topic gets as an argument of the process."""
+    return orjson.dumps(dataclasses.asdict(stream)).decode()
 
 
-def load_from_json(text: str) -> Load:
-    """Returns the load of the process's argument."""
-    table: Mapping[str, Any] = orjson.loads(text)
-    return Load(**(dict(table) | {"bursts": tuple(Burst(**burst) for burst in table["bursts"])}))
+def stream_from_json(text: str) -> RecordStream:
+    """Returns what the argument of the process says."""
+    table: dict[str, Any] = orjson.loads(text)
+    load = table["load"]
+    bursts = tuple(Burst(**burst) for burst in load["bursts"])
+    return RecordStream(**table | {"load": Load(**load | {"bursts": bursts})})

@@ -1,7 +1,7 @@
 """The workload process: sends a load through a lane, records every send's fate, and obeys commands on stdin.
 
-`python -m kafka_trial.workload.producer --bootstrap … --topic … --history DIR --load JSON --seed N`. A command is a
-line, an answer a JSON line on stdout:
+`python -m kafka_trial.workload.producer --bootstrap … --stream JSON --history DIR --seed N`, with a stream for each
+topic. A command is a line, an answer a JSON line on stdout:
 
 ```
 open      sends the opening burst; answers with the counts once every send of it is decided
@@ -26,22 +26,21 @@ import sys
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_trial.scenario import Load
-from kafka_trial.workload.handle import load_from_json
+from kafka_trial.workload.handle import stream_from_json
 from kafka_trial.workload.payload import OURS, PayloadFiles, RecordContents
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
-from kafka_trial.workload.workload import Headers, LoadWorkload, Op, own_headers, unreadable
+from kafka_trial.workload.workload import Headers, Op, all_ops, own_headers, unreadable
 
 METADATA_WITHIN_S = 30.0
 PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
@@ -72,7 +71,7 @@ class Sender:
         client: Any,
         log: SendLog,
         payload: Callable[[Op], bytes],
-        topic: str,
+        topics: Sequence[str],
         aborted_sends: AbortedSends | None = None,
         *,
         headers: Callable[[Op], Headers] = own_headers,
@@ -80,7 +79,7 @@ class Sender:
         self.log = log
         self._client = client
         self._payload = payload
-        self._topic = topic
+        self._topics = topics
         self._aborted_sends = aborted_sends
         self._headers = headers
         self._waiting: deque[tuple[int, Op, bytes | None]] = deque()
@@ -137,7 +136,7 @@ class Sender:
         partition = -1 if op.partition is None else op.partition
         try:
             self._client.produce(
-                self._topic,
+                self._topics[op.topic],
                 value,
                 key,
                 partition,
@@ -188,18 +187,20 @@ def client_settings(bootstrap: str, load: Load) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the workload process; 0 after a `stop`, 1 when the client can send no more."""
     options = _options(arguments)
-    load = load_from_json(options.load)
+    topics, load = [one.topic for one in options.stream], options.stream[0].load
     fatal: list[str] = []
     client = Producer(
         client_settings(options.bootstrap, load),
         error_cb=lambda error: fatal.append(str(error)) if error.fatal() else None,
     )
-    workload = LoadWorkload(load, partitions=_partitions(client, options.topic))
-    log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
-    contents = RecordContents(PayloadFiles.from_json(options.payload), load, seed=options.seed)
-    aborted_sends = _aborted_sends(options, load, log, contents.headers) if load.aborted_ratio else None
-    sender = Sender(client, log, contents.value, options.topic, aborted_sends, headers=contents.headers)
-    ops = contents.sized(workload.ops(Random(f"workload {options.seed}")))
+    partitions = [_partitions(client, topic) for topic in topics]
+    log = (NoLog if options.unrecorded else SendLog)(options.history, topics)
+    payload = PayloadFiles.from_json(options.payload)
+    contents = [RecordContents(payload, one.load, seed=options.seed) for one in options.stream]
+    headers = contents[0].headers
+    aborted_sends = _aborted_sends(options, topics, log, headers) if load.aborted_ratio else None
+    sender = Sender(client, log, _values(contents), topics, aborted_sends, headers=headers)
+    ops = contents[0].sized(all_ops(options.stream, partitions=partitions, seed=options.seed))
     send_scheduler = SendScheduler(sender, ops, answer=_answer)
     _answer({"ready": True})
     send_scheduler.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
@@ -208,14 +209,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if fatal else 0
 
 
+def _values(contents: Sequence[RecordContents]) -> Callable[[Op], bytes]:
+    """Returns the function that makes the value of a record by the load of its topic."""
+    values = [one.value for one in contents]
+    return values[0] if len(values) == 1 else lambda op: values[op.topic](op)
+
+
 def _aborted_sends(
-    options: argparse.Namespace, load: Load, log: SendLog, headers: Callable[[Op], Headers]
+    options: argparse.Namespace, topics: Sequence[str], log: SendLog, headers: Callable[[Op], Headers]
 ) -> AbortedSends:
     """Returns the second producer, whose transactions are aborted."""
-    own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{options.topic}"}
+    own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{topics[0]}"}
     limits = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 60_000}
-    client = Producer(client_settings(options.bootstrap, load) | own | limits)
-    return AbortedSends(client, log, options.topic, refusal=KafkaException, headers=headers)
+    client = Producer(client_settings(options.bootstrap, options.stream[0].load) | own | limits)
+    return AbortedSends(client, log, topics, refusal=KafkaException, headers=headers)
 
 
 def _partitions(client: Any, topic: str) -> int:
@@ -233,9 +240,9 @@ def _answer(body: dict[str, Any]) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kafka_trial.workload.producer", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--bootstrap", required=True, help="addresses of the workload's lane")
-    parser.add_argument("--topic", required=True)
+    told = "workload.RecordStream as JSON, one for each topic"
+    parser.add_argument("--stream", required=True, action="append", type=stream_from_json, help=told)
     parser.add_argument("--history", required=True, type=Path, help="folder that gets workload.jsonl")
-    parser.add_argument("--load", required=True, help="scenario.Load as JSON")
     parser.add_argument("--payload", default=OURS.to_json(), help="payload.PayloadFiles as JSON; ours without it")
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--unrecorded", action="store_true", help="for `bench`: send without writing events")
@@ -258,7 +265,7 @@ class AbortedSends:
         self,
         client: Any,
         log: SendLog,
-        topic: str,
+        topics: Sequence[str],
         *,
         refusal: type[Exception],
         clock_s: Callable[[], float] = time.monotonic,
@@ -267,7 +274,7 @@ class AbortedSends:
         self._refusal = refusal
         self._client = client
         self._log = log
-        self._topic = topic
+        self._topics = topics
         self._clock_s = clock_s
         self._headers = headers
         self._waiting: list[tuple[int, Op, bytes | None]] = []
@@ -317,7 +324,8 @@ class AbortedSends:
             key = None if op.key is None else op.key.encode()
             partition = -1 if op.partition is None else op.partition
             headers = self._headers(op)
-            self._client.produce(self._topic, value, key, partition, on_delivery=self._report, headers=headers)
+            topic = self._topics[op.topic]
+            self._client.produce(topic, value, key, partition, on_delivery=self._report, headers=headers)
 
     def _report(self, error: object, message: Any) -> None:
         self._reported += 1

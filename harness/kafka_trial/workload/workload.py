@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from heapq import merge
 from itertools import accumulate, islice, repeat
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -30,12 +32,22 @@ RUN_RECORDS = (200, 300)  # how many records of one key follow one another, at l
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class RecordStream:
+    """What one topic gets; `name` begins the ids of its records, where there is one."""
+
+    topic: str
+    load: Load
+    name: str = ""
+
+
 class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at up to 50,000 a second
     """One record to be sent: `at_s` is when it is due, relative to the start of its part's phase.
 
     `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
     `aborted`: in a transaction that is taken back; `entity`: which one it is of, where it says so without a key;
-    `null_value`: sent without a value; `unreadable`: with one that nobody can decode.
+    `null_value`: sent without a value; `unreadable`: with one that nobody can decode; `topic`: its place among those of
+    the workload.
     """
 
     id: str
@@ -49,6 +61,25 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     entity: str | None = None
     null_value: bool = False
     unreadable: bool = False
+    topic: int = 0
+
+
+PARTS = (OPENING_BURST, BURST, STEADY)
+
+
+def all_ops(streams: Sequence[RecordStream], *, partitions: Sequence[int], seed: int) -> Iterator[Op]:
+    """Yields the operations on all topics, each part's by due time; what one topic gets does not follow from others."""
+    workloads = [LoadWorkload(one.load, partitions=count) for one, count in zip(streams, partitions, strict=True)]
+    if len(workloads) == 1:
+        yield from workloads[0].ops(Random(f"workload {seed}"))
+        return
+    named = [_named(topic, one.name, workloads[topic], seed) for topic, one in enumerate(streams)]
+    yield from merge(*named, key=lambda op: (PARTS.index(op.part), op.at_s))
+
+
+def _named(topic: int, name: str, workload: LoadWorkload, seed: int) -> Iterator[Op]:
+    for op in workload.ops(Random(f"workload {seed} {name}".rstrip())):
+        yield op._replace(topic=topic, id=f"{name}.{op.id}" if name else op.id)
 
 
 class LoadWorkload:

@@ -29,6 +29,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.workload import RecordStream
 from lab.bench.cuts import lane_throughput
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, machine, page_of, ratios
 from lab.bench.reader import start_reader
@@ -236,7 +237,7 @@ def _witnessed(
     if not on:
         yield
         return
-    witnesses = start_witnesses(child_processes, cluster, folder=folder, topic=topic, group=topic, lanes=lanes)
+    witnesses = start_witnesses(child_processes, cluster, folder=folder, topics=[topic], group=topic, lanes=lanes)
     for witness in witnesses:
         witness.ready()
     yield
@@ -257,9 +258,8 @@ def _producer(
     with start_producer(
         child_processes,
         bootstrap=lane.bootstrap,
-        topic=topic,
+        streams=[RecordStream(topic, load)],
         folder=create_run_folder(place, "bench", "load"),
-        load=load,
         seed=1,
         recorded=recorded,
     ) as producer:

@@ -15,6 +15,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Load
 from kafka_trial.workload.handle import start_producer
+from kafka_trial.workload.workload import RecordStream
 
 ACKNOWLEDGED_WITHIN_S = 120.0
 SETTLE_S = 1.0  # the client fetches its producer id and metadata meanwhile
@@ -62,7 +63,12 @@ def _burst(load: Load, bootstrap: str, topic: str, place: Path, *, recorded: boo
     with (
         ChildProcesses("bench") as child_processes,
         start_producer(
-            child_processes, bootstrap=bootstrap, topic=topic, folder=folder, load=load, seed=1, recorded=recorded
+            child_processes,
+            bootstrap=bootstrap,
+            streams=[RecordStream(topic, load)],
+            folder=folder,
+            seed=1,
+            recorded=recorded,
         ) as producer,
     ):
         pause(SETTLE_S)

@@ -62,84 +62,84 @@ SAME = {
     # offsets-outside-transaction: the same.
     "48c2a14a1f954a92": "647c98286d41bf5d",
     # When equal definitions counted twice, and names that an import changes did not.
-    "45d070d136b4df4f": "c7e84088ae4ab7da",
+    "45d070d136b4df4f": "424272e23e390f03",
     # Without cuts. They are put on the proxies in trials that have one, and the others go through a Toxiproxy that is
     # built from the same modules by a main of ours. Not tried again but for a sample: that of `make test`.
-    "0a5193c178920874": "c7e84088ae4ab7da",
+    "0a5193c178920874": "424272e23e390f03",
     # Without samples of how long members and brokers wait for a processor, by which a group that is late on a machine
     # that has got busier is given more time. Tried again: the sample of `make test`.
-    "5f4c6ef002638d54": "c7e84088ae4ab7da",
+    "5f4c6ef002638d54": "424272e23e390f03",
     # Without images, databases and payloads of teams; the sink read requests by a parser of ours, not by h11. Trials of
     # commands are the same but for that parser. Tried again: the sample of `make test`.
-    "aa91ce620823b429": "c7e84088ae4ab7da",
+    "aa91ce620823b429": "424272e23e390f03",
     # Knew no faults of handlers and of the topic, no loads that end or come in runs, and only the first crash point; a
     # look at the group that was not answered counted as one at a group that is not stable, and a leader that could not
     # tell its log end yet ended the trial. Of containers the kernel was asked otherwise. Trials of suites there were
     # are made as before, where they came to their end. Tried again: the sample of `make test`.
-    "c860398b2093338c": "c7e84088ae4ab7da",
+    "c860398b2093338c": "424272e23e390f03",
     # Looked at the end of a cut before its connection had let go: the fault was without evidence then.
-    "adda8457f90bbda2": "c7e84088ae4ab7da",
+    "adda8457f90bbda2": "424272e23e390f03",
     # Without brokers of their own settings, heap or image where a trial asks for them, and what a fixture of pytest
     # adds to a consumer's environment; a broker that dies at a cut, and a poll interval that expires, were told by
     # other evidence. No suite has either. Tried: sins of the suites that are new, and the sample of `make test`.
-    "be7a539eae386e8e": "c7e84088ae4ab7da",
+    "be7a539eae386e8e": "424272e23e390f03",
     # Did not ask before a trial of an image whether containers reach its sink; a line became an event in another way.
-    "97e3b4d07e24e5a2": "c7e84088ae4ab7da",
+    "97e3b4d07e24e5a2": "424272e23e390f03",
     # Waited for what was committed past and never handled as long as for everything else, not only as long as a
     # partition may stand still; waited on for a group whose members had all ended; and did not write down what a member
     # had written last where too little was handled. Tried again: the sample of `make test`.
-    "b4f53eb9e21eb74b": "c7e84088ae4ab7da",
+    "b4f53eb9e21eb74b": "424272e23e390f03",
     # Called some things by other names; quoted a member that had exited before all that it wrote was read; did not look
     # for the engine where testcontainers does; kept a thread and four descriptors of each question to a cluster that
     # was still booting, until no child could be started any more. Tried again: the sample of `make test`.
-    "4aac5a34278d5e62": "c7e84088ae4ab7da",
+    "4aac5a34278d5e62": "424272e23e390f03",
     # Had no real-time threads, so that on a busy machine one of those that listen might hear late, alone; did not tell
     # on the terminal of connections that the sink turned away, nor of steps that take longer than planned; told waits
     # of handlers in tenths of a second; and refused a sink that cannot serve a fault in the same words, elsewhere.
     # Tried again: the sample of `make test`, and all on the suite that is new.
-    "b37ef0f63c18d257": "c7e84088ae4ab7da",
+    "b37ef0f63c18d257": "424272e23e390f03",
     # Drained by other bounds: a drain ends once nothing can change the verdict, and waits for members that are not back
     # in their group. Counted what a member with an HTTP sink said as done, not its effects alone. Took for a lost event
     # whatever held the word "error". Rolled out to members at random: trials of rolling-deploy have another table now,
     # and were not tried again. Could send no record without a value beside others, and no part of a load. The rest is
     # what a command says. Tried again: the sample of `make test`.
-    "3599a007fbfcfeab": "c7e84088ae4ab7da",
+    "3599a007fbfcfeab": "424272e23e390f03",
     # Did not read topics that a group hands records on through, nor wait for them, nor delete them; waited for records
     # that had expired before anybody ran; could put no unreadable value into a load; asked that each of all members
     # have effects where handlers are slow or fail. No consumer of a suite has such a topic. Tried: all consumers on the
     # four suites that are new, groups that hand on, and the sample of `make test`.
-    "fcaa1f018dfc3561": "c7e84088ae4ab7da",
-    "69ec508b26757cce": "c7e84088ae4ab7da",
-    "2b55e215c1644039": "c7e84088ae4ab7da",
+    "fcaa1f018dfc3561": "424272e23e390f03",
+    "69ec508b26757cce": "424272e23e390f03",
+    "2b55e215c1644039": "424272e23e390f03",
     # Called intermediate topics otherwise, and took a line of a container for as late as its pipe was read. No consumer
     # of a suite is an image. Tried: the image that `init` writes, with its lines.
-    "bc0f8fd87201ee90": "c7e84088ae4ab7da",
+    "bc0f8fd87201ee90": "424272e23e390f03",
     # Did not say how many records of the opening burst each partition had, and bounded its drain by the pace of the
     # whole group alone: a drain that converges ends as before. Tried: the sample of `make test`, and what changed
     # itself.
-    "8bfb02124eaf93f9": "c7e84088ae4ab7da",
+    "8bfb02124eaf93f9": "424272e23e390f03",
     # Chose the partition that takes longest by a pace of less than a record a second, which B does not go by; and said
     # a few errors in other words.
-    "dbed129737a01cda": "c7e84088ae4ab7da",
+    "dbed129737a01cda": "424272e23e390f03",
     # Did not say that a container ran out of memory where the engine had missed it. No consumer of a suite is an image.
-    "39876056926bed2b": "c7e84088ae4ab7da",
+    "39876056926bed2b": "424272e23e390f03",
     # Knew of no upgrades: brokers kept their version, a later snapshot read on, and API versions were no events.
-    "e511d5fd9b9f4ac8": "c7e84088ae4ab7da",
+    "e511d5fd9b9f4ac8": "424272e23e390f03",
     # Knew of no brokers that are replaced, clients that are moved, logs of brokers that are read, nor loads that
     # settle: no suite has any of these; and a static member that was back within its session lengthened a drain.
-    "d94827bf43263649": "c7e84088ae4ab7da",
-    "234721417ebdb307": "c7e84088ae4ab7da",
+    "d94827bf43263649": "424272e23e390f03",
+    "234721417ebdb307": "424272e23e390f03",
     # Looked less often whether a broker that is restarted has gone, and is in sync again.
-    "6c188cb97fcb9c03": "c7e84088ae4ab7da",
+    "6c188cb97fcb9c03": "424272e23e390f03",
     # Had no preferred replicas lead again after a roll of an upgrade: no suite has one.
-    "9df6fb09bd4e0234": "c7e84088ae4ab7da",
+    "9df6fb09bd4e0234": "424272e23e390f03",
     # Reckoned the bounds of a drain without what moved on intermediate topics. No consumer that is calibrated has one.
-    "a60c698165791144": "c7e84088ae4ab7da",
+    "a60c698165791144": "424272e23e390f03",
     # Had up to five requests under way to a broker, and turned in circles while they were: what is sent is the same.
     # Asked for waits of threads in more time. Tried: the sample of `make test`.
-    "ad62a14157bde70e": "c7e84088ae4ab7da",
+    "ad62a14157bde70e": "424272e23e390f03",
     # Knew of no claim of how old a record may become, and of no neighbour.
-    "4d4d1637c3540a47": "c7e84088ae4ab7da",
+    "4d4d1637c3540a47": "424272e23e390f03",
     # Consumers that did not post an empty body for a record without a value, or gave up at once where the sink answered
     # 503: each on a suite that has neither.
     "0068e106beea60ad": "a3b124e3baa857e3",
@@ -181,7 +181,7 @@ SAME = {
     "249181e94726c413": "6efdcc174a16354d",
     "251dec1643640cee": "4522b75db6e82e82",
     "259f81511269705e": "7ba93052b8ddd74e",
-    "263909e16649138c": "dae4e35d955528b6",
+    "263909e16649138c": "155fb6a00b4c32a0",
     "267ae85c648adf12": "a4b5b726b05e7aea",
     "26b710cb7eabf0c7": "ca892cfd125999fc",
     "26d3981c40f216b2": "2752802bf93f65bd",
@@ -197,15 +197,15 @@ SAME = {
     "2fba2be8d13e5f41": "e5a8c4893f595829",
     "30e6334251ce77ab": "e999e436930d5102",
     "31298fa9a7cb551a": "5f1b0173bc9c9409",
-    "3232531a59f7b293": "fb3c8544824cad7d",
+    "3232531a59f7b293": "148d517bcd5e677b",
     "32d57b28d0783d61": "180d3c26cd359fbc",
     "343a006003f6e2ef": "520c779de6a8e7b8",
     "347626fdc3d05f8c": "ce6e78c0e2351b22",
     "35e4cdb508572efe": "7b0264b6b45a3f49",
     "366f7dd404085dc3": "d3386ce0956cbcc8",
     "372cad7bcd933a0f": "955be94e79a63bdc",
-    "3931c8d679558566": "94255321b6e28334",
-    "3e3051ef4c109527": "b9f451233fff6425",
+    "3931c8d679558566": "25b24ab1630c08a4",
+    "3e3051ef4c109527": "b05c87e75c0cf2c9",
     "3f85228199959811": "6b64c17c8f084258",
     "40ec1e24f2aab69a": "d8481370c0c81e1e",
     "44802f9a6e5d87a1": "b751717189d707c9",
@@ -223,7 +223,7 @@ SAME = {
     "5385ba02c3927065": "39cfab0d7b9e3488",
     "55f2217e983eb4d8": "53d41a3f2c580b73",
     "5ac14e59973d7c0c": "1eadd8f026a2833d",
-    "5bd1e13708dc8b81": "1b07e64618a5decd",
+    "5bd1e13708dc8b81": "900e390398c247f0",
     "5bed1306ee128bd0": "417b8dda2c12dbd8",
     "5fb286cc3a2d8ad7": "f146cd5047d87dc4",
     "600a8d30b82cc327": "223af32de8f115e2",
@@ -231,7 +231,7 @@ SAME = {
     "618844ab9caee647": "334b88a0b5651669",
     "620b274fb88590d4": "0ab3104fcf11bac5",
     "622f10c7f8012d22": "a2a1971312c8c687",
-    "63675d0f8207e7d5": "272f9d4579b6d509",
+    "63675d0f8207e7d5": "35ebdf24ce7219c7",
     "63759ff72fa534b4": "9afa15bcce9c5903",
     "63c5805daea51c65": "a4f2c5c5f98982a3",
     "68b35f6b56ad060c": "b7a2334607e867ad",
@@ -266,7 +266,7 @@ SAME = {
     "836f6ebc44af8b8e": "a27ebf20832a3970",
     "856d2e32d795a7d0": "9f9962decd8c2ce1",
     "86859a98fc286aef": "1c728199ef8d19b3",
-    "868899b295bcf54a": "b8939412fb3e6f56",
+    "868899b295bcf54a": "8ea37287d8c5a33e",
     "8701a662ea52a3e7": "0a636f1df3708466",
     "8917bf9ac4003058": "eb9bcb42d92c4c9e",
     "8932cce8fc8bca9d": "fb61281a9bf2f247",
@@ -279,7 +279,7 @@ SAME = {
     "90ab343124de316f": "279fa99918a53922",
     "9108f4b0005cfbf4": "c40bc35e17556f19",
     "919dd98bc6570b8e": "501e04b1f0bcbff3",
-    "91cb4299c8918ba5": "bd8627a54226f774",
+    "91cb4299c8918ba5": "980cdc54636753e8",
     "9298a55e9ce47437": "9ffb88225d857370",
     "93d914063d6b3e9f": "becb9004c13353bb",
     "93efdb04da8b2c5f": "6fa06c2c153c4f50",
@@ -327,7 +327,7 @@ SAME = {
     "d43cbbf99a50203c": "5cd187a8668a21d2",
     "d4b40e85df2da6a8": "f56271da986ca4b1",
     "d5d6e70b73136641": "30e73fc85504510c",
-    "d5e4b78692d6f455": "f1f467a58ccda8c7",
+    "d5e4b78692d6f455": "90391880eb609714",
     "d6d182b3e507ba1f": "aff6c9604a635dc6",
     "d787775d2e2dbefc": "72ba123e9a7818e7",
     "d7f776bbc4e74599": "6cb44d7caf1029b3",
@@ -362,23 +362,65 @@ SAME = {
     "ff0102ddce4e4913": "8d4f626b7845fbf0",
     # Knew no stage that adds partitions; a broker that was ended in order was given 12 s to exit, now 60, and of an
     # upgrade's steps without effect nothing was told. Trials of suites are made as before, where brokers were in time.
-    "45d42b620be7532a": "c7e84088ae4ab7da",
+    "45d42b620be7532a": "424272e23e390f03",
     # Faults did not say what they do to members and brokers; now that stands in the history beside their names. What a
     # fault did is the same, and of an old history its name tells.
-    "ab16d54f865336bb": "c7e84088ae4ab7da",
+    "ab16d54f865336bb": "424272e23e390f03",
     # Knew of a member only whether it had given anything back, not which partitions; a broker that outlived its bound
     # was not named. Trials are made as before.
-    "3df8345f39994c8d": "c7e84088ae4ab7da",
+    "3df8345f39994c8d": "424272e23e390f03",
     # Unpacked stored run folders by a filter that Python 3.11.0 to 3.11.3 lack. Trials are made as before.
-    "c96bb83c57cf560f": "c7e84088ae4ab7da",
+    "c96bb83c57cf560f": "424272e23e390f03",
     # Did not note the key of an output in a topic, and took a position in a transaction that was open or aborted for a
     # committed one. Trials are made as before, where their transactions ended; an effect of an old history has no key.
     # Who had exited by itself was written down when all members were stopped, in an upgrade too.
-    "86d36fd0e3c70628": "c7e84088ae4ab7da",
+    "86d36fd0e3c70628": "424272e23e390f03",
     # Called some things by other names, in other modules; asked for the metadata quorum through a client library, which
     # cannot read the answers of 3.7; and an upgrade's load ended after 50,000 records. Tried again: the sample of
     # `make test`.
-    "f15c354e88a785a7": "c7e84088ae4ab7da",
+    "f15c354e88a785a7": "424272e23e390f03",
+    # Knew one topic: a trial was of one, its load, its observer, its progress and `calibrated` too. Trials of one topic
+    # are made as before. Tried again: the sample of `make test`.
+    "c7e84088ae4ab7da": "424272e23e390f03",
+    # The reference python-at-least-once, and what extends it, did not say that {topics} may be several.
+    "00e8ccac97f058bc": "13cbeefba27b5468",
+    "0927de5ff8b8da47": "1571b849e6ee240a",
+    "0d839d3dff2f8b87": "54d076b394282ed3",
+    "101f0159c4b76c40": "cdc7c2cec9d900a8",
+    "1b07e64618a5decd": "900e390398c247f0",
+    "272f9d4579b6d509": "35ebdf24ce7219c7",
+    "337abc070e74fd4f": "2d0f7088228549d3",
+    "39c74bea883e0f2b": "9fbb3edd578dbf4a",
+    "3ca0666903b39437": "49aff742e9d0d73a",
+    "4f60fce45eb8b12b": "2f006fa086f44664",
+    "5dcf52d7d9c9b9f9": "40095453131658cd",
+    "5f2a21707a898111": "bf529a972a016513",
+    "681111ecb6a9b503": "4d96eebfd2f06db5",
+    "76cbe6fc675ae386": "5df6fee380c6015f",
+    "84aa50a2ce2fbda4": "28d74a1f619f76fc",
+    "8562077e739f311c": "b4d427476c9ee055",
+    "8911120ecd361780": "71bc399cdcdbefd4",
+    "9386c86350a1ff42": "611abcdda2a6395a",
+    "94255321b6e28334": "25b24ab1630c08a4",
+    "a4f99edbde8725c8": "471d41cfebf9b2bc",
+    "af9ee01bd20bcaed": "a08b77e1f36c5765",
+    "b795d14ec85b85f5": "436c51df90f68985",
+    "b8939412fb3e6f56": "8ea37287d8c5a33e",
+    "b9f451233fff6425": "b05c87e75c0cf2c9",
+    "bd8627a54226f774": "980cdc54636753e8",
+    "c56efd070d172234": "c68277188438fe1f",
+    "c5febb11beb36a88": "fbbbbd0003490a23",
+    "c8990f157b947033": "84addf74e07024c3",
+    "cfbb889f4a699e3a": "d248fe3fae531d93",
+    "d56e1c689b6dd859": "068ff12ebe651862",
+    "dae4e35d955528b6": "155fb6a00b4c32a0",
+    "dda111abfa9f9cbf": "a5ff2bdec9297fba",
+    "e0e5adec7b72d157": "3de3da7517c09d61",
+    "e3ad7da8dbeab59d": "3fcf6a6058e27d8e",
+    "e63f6481e7b37a16": "646f2dd6e53a3e7a",
+    "f1f467a58ccda8c7": "90391880eb609714",
+    "f2fb1eea088a7c36": "df70cee0b76bb47c",
+    "fb3c8544824cad7d": "148d517bcd5e677b",
     # Took a short order for a long one where the long one before it ended just then: no trial of these had shown it.
     "0e447182a2ac6233": "54ec0edcb2125fde",
     "35323b50a020462e": "627eb9448ccbf132",

@@ -519,6 +519,25 @@ class Trial:
         return next((e.topic for e in self.of_kind("topic_named") if e.topic), "")
 
     @cached_property
+    def seen_topics(self) -> dict[str | None, list[Event]]:
+        """Topic → every event that tells how many partitions it has."""
+        seen: dict[str | None, list[Event]] = {}
+        for event in self.of_kind("topic"):
+            if "partitions" in event.details:
+                seen.setdefault(event.topic, []).append(event)
+        return seen
+
+    def burst_of(self, told: Mapping[str, Any]) -> dict[Slice, int]:
+        """How many records of the opening burst each partition had, as `calibrated` says."""
+        first = self.topic or next((topic for topic, _ in self.all_slices()), "")
+        entries = [entry for entry in told.get("entries", ()) if entry["count"]]
+        return {(entry.get("topic", first), entry["partition"]): entry["count"] for entry in entries}
+
+    @cached_property
+    def partitions_added(self) -> bool:
+        return any(len({e.details["partitions"] for e in seen}) > 1 for seen in self.seen_topics.values())
+
+    @cached_property
     def invoked(self) -> dict[str, Event]:
         """Id → the first send of it that was invoked."""
         sends = [e for e in self.of_kind("send") if e.outcome == "invoke" and e.id is not None]
@@ -3424,8 +3443,8 @@ def _explained(trial: Trial, at_ns: int) -> bool:
     spans: list[tuple[float, float]] = [(e.time_ns, e.time_ns) for e in trial.of_kind("started", "exited")]
     stops = trial.of_kind("stopped", "exited")
     spans += [(e.time_ns, e.time_ns) for e in stops if e == min((o for o in stops if o.source == e.source), key=_seq)]
-    topics = trial.of_kind("topic")
-    changed = [new for old, new in pairwise(topics) if old.details["partitions"] != new.details["partitions"]]
+    pairs = [pair for seen in trial.seen_topics.values() for pair in pairwise(seen)]
+    changed = [new for old, new in pairs if old.details["partitions"] != new.details["partitions"]]
     spans += [(e.time_ns, e.time_ns) for e in changed]
     patience_ns = trial.session_s * SECOND_NS / 4
     delays = [(e.time_ns, e.details["delay_ns"]) for e in trial.of_kind("scheduling_delay")]

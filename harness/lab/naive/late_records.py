@@ -167,11 +167,11 @@ def _stood_ns(trial: Trial, wait: Wait) -> float:
 
 def _rate(p: Partition, calibrated: Event) -> float:
     """Records a second of this partition: by its share of the opening burst, or an even one where that is more."""
-    burst = {entry["partition"]: entry["count"] for entry in calibrated.details.get("entries", []) if entry["count"]}
+    burst = p.trial.burst_of(calibrated.details)
     rate = float(calibrated.details["rate"])
     if not burst:
         return rate
-    share: float = max(1 / len(burst), burst.get(p.tp[1], 0) / sum(burst.values()))
+    share: float = max(1 / len(burst), burst.get(p.tp, 0) / sum(burst.values()))
     return rate * share
 
 
@@ -259,8 +259,7 @@ def _end_ns(trial: Trial, fault: Event, window_ns: int) -> float:
     end_ns = trial.lived_down_ns(fault, window_ns)
     if does(fault, "leaves-requests-open"):
         end_ns += (trial.settings.get("request_timeout_s") or 0.0) * SECOND_NS
-    counts = [event.details["partitions"] for event in trial.of_kind("topic")]
-    if does(fault, "changes-topic") and max(counts, default=0) > min(counts, default=0):
+    if does(fault, "changes-topic") and trial.partitions_added:
         end_ns += float(trial.settings.get("metadata_age_s", 300.0)) * SECOND_NS
     return 2 * end_ns - _began_ns(trial, fault)
 

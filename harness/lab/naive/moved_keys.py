@@ -30,8 +30,7 @@ class Moved:
 
 def late(trial: Trial, partitions: list[Partition]) -> Iterator[tuple[Partition, int]]:
     """The records, each once, that were not done when one of their key was begun elsewhere that was sent after them."""
-    counts = {e.details["partitions"] for e in trial.of_kind("topic") if "partitions" in e.details}
-    if len(counts) < 2:
+    if not trial.partitions_added:
         return
     moved = [one for p in partitions for one in _moved(trial, p)]
     for p in partitions:

@@ -58,9 +58,9 @@ def backlog_s(partitions: Sequence[Partition], at_ns: int) -> float:
     rate = float(told["rate"])
     left = {q.tp: _backlog(q, at_ns) for q in partitions}
     longest = 2 * sum(left.values()) / max(rate, 1.0)
-    burst = {entry["partition"]: entry["count"] for entry in told.get("entries", ()) if entry["count"]}
-    for (topic, partition), records in left.items() if burst and rate else ():
-        own = 0.0 if topic in trial.through else burst.get(partition, 0) / sum(burst.values())
+    burst = trial.burst_of(told)
+    for tp, records in left.items() if burst and rate else ():
+        own = burst.get(tp, 0) / sum(burst.values())
         longest = max(longest, 2 * records / max(rate * max(own, 1 / len(burst)), 1.0))
     return longest
 
