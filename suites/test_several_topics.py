@@ -1,6 +1,6 @@
 """A group that reads a large topic and a small one: neither waits for the other, and each has positions of its own.
 
-A claim of `lag_age_max_s` is kept on each of them: the small one does not wait until the large one is done.
+With a claim of `lag_age_max_s`, no record of the small topic may wait until the large one is done.
 """
 
 from kafka_trial.pytest_plugin import Trial

@@ -1,6 +1,6 @@
 """As several-topics, and a member is killed with -9 in mid-work and comes back as a new process.
 
-Whoever takes its partitions over goes on where the commits of each topic say.
+The new owner of a partition goes on at the committed offset of that partition, of that topic.
 """
 
 from kafka_trial.pytest_plugin import Trial

@@ -82,8 +82,8 @@ class Load:
 class FurtherTopic:
     """A further topic that the group reads: its name is the first one's, a dash, and `name`.
 
-    What is not named here of its load is as the scenario's: how long it goes on, its format, its share of records
-    without a value. Bursts are sent to the first topic, and a fault of the topic is one of the first.
+    All else of its load is as [load] says, but for planned bursts: these, and faults that act on a topic, concern only
+    the first one.
     """
 
     name: str
@@ -148,11 +148,11 @@ class Scenario:
         return self.load, *(_further_load(self.load, one) for one in self.further_topics)
 
 
-OF_ITS_OWN = ("opening_burst", "rate_per_s", "keys", "key_count", "size_bytes_min", "size_bytes_max")
+LOAD_KEYS_PER_TOPIC = ("opening_burst", "rate_per_s", "keys", "key_count", "size_bytes_min", "size_bytes_max")
 
 
 def _further_load(load: Load, further: FurtherTopic) -> Load:
-    return dataclasses.replace(load, bursts=(), **{name: getattr(further, name) for name in OF_ITS_OWN})
+    return dataclasses.replace(load, bursts=(), **{name: getattr(further, name) for name in LOAD_KEYS_PER_TOPIC})
 
 
 KEYS = ("uniform", "zipf", "hot", "runs")
@@ -162,7 +162,7 @@ STABLE, HEALED = "stable", "healed"
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 CONDITIONS = ("", STABLE, HEALED)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
-NAME_MAX = 40
+FURTHER_NAME_MAX = 40
 
 
 def scenario_problems(scenario: Scenario) -> list[str]:
@@ -187,8 +187,8 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         place = f"further_topics[{number}]"
         checks |= _load_checks(place, scenario.loads[number + 1])
         checks |= _topic_checks(f"{place}.topic", further.topic, brokers=scenario.brokers)
-        checks[f"{place}.name = {shown(further.name)} must be 1 to {NAME_MAX} of a-z, 0-9 and -"] = bool(
-            re.fullmatch(f"[a-z0-9-]{{1,{NAME_MAX}}}", further.name)
+        checks[f"{place}.name = {shown(further.name)} must be 1 to {FURTHER_NAME_MAX} of a-z, 0-9 and -"] = bool(
+            re.fullmatch(f"[a-z0-9-]{{1,{FURTHER_NAME_MAX}}}", further.name)
         )
         earlier = {one.name for one in scenario.further_topics[:number]}
         checks[f"{place}.name = {shown(further.name)} is another one's already"] = further.name not in earlier

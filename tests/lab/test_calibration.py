@@ -210,6 +210,9 @@ def test_the_grid_is_whole() -> None:
         }
         assert {"python-dead-letters", "python-upserts"} < ready < references
         pairs -= {(name, suite) for name in references - ready}
+    one_topic = {name for name in references if not spec_from_toml(registry.find_consumer(name)).kafka.several_topics}
+    assert {"python-fair-turns"} < one_topic < references
+    pairs -= {(name, suite) for name in one_topic for suite in ("several-topics", "several-topics-killed")}
     everywhere = {pair: 2 for pair in pairs if pair[1] not in NEED_A_SINK or pair[0] in posting}
     unusual = {name: suites for name in registry.consumers() if (suites := registry.unusual_suites(name))}
     everywhere |= {(name, suite): 2 for name, suites in unusual.items() for suite in suites}

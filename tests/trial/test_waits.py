@@ -109,7 +109,7 @@ def test_a_calibration_without_a_record_says_what_a_member_wrote(monkeypatch: py
     bare = environment(monkeypatch)
     bare.context = Mock(sink=Mock(refusals_in_words=REFUSED_TOO_MANY))
     bare.run, bare._producer = Mock(), Mock(opening_burst=Mock(return_value=300))
-    monkeypatch.setattr(bare, "ends", Mock(return_value={1: 100, 0: 200}))
+    monkeypatch.setattr(bare, "ends", Mock(return_value={("t", 1): 100, ("t", 0): 200}))
     monkeypatch.setattr(environment_module, "CALIBRATION_WITHIN_S", 0.1)
     monkeypatch.setattr(bare, "_drained", Mock(return_value=0))
     bare.calibrate()
@@ -118,5 +118,5 @@ def test_a_calibration_without_a_record_says_what_a_member_wrote(monkeypatch: py
         f"nothing was handled yet; {WORDS}",
         REFUSED_TOO_MANY,
     ]
-    burst = [{"partition": 0, "count": 200}, {"partition": 1, "count": 100}]
+    burst = [{"topic": "t", "partition": 0, "count": 200}, {"topic": "t", "partition": 1, "count": 100}]
     assert [call.kwargs["entries"] for call in bare.run.record.mock_calls] == [burst]

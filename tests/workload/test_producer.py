@@ -25,7 +25,7 @@ from kafka_trial.workload.handle import ProducerHandle, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 from kafka_trial.workload.payload_checks import HEADERS_BYTES_MAX, VALUE_BYTES_MAX, payload_problems
 from kafka_trial.workload.producer import ABORTED
-from kafka_trial.workload.workload import RecordStream
+from kafka_trial.workload.workload import TopicLoad
 from lab.bench.producer import bench_producer
 
 pytestmark = pytest.mark.cluster
@@ -234,7 +234,7 @@ def test_a_missing_topic_is_named(cluster: Cluster, tmp_path: Path) -> None:
     with _stage(cluster, tmp_path, configs={}) as environment, ChildProcesses("test") as child_processes:
         options = {"bootstrap": environment.lane.bootstrap, "folder": create_run_folder(tmp_path / "other", "s", "c")}
         with pytest.raises(UnjudgeableError, match="'nowhere'"):
-            start_producer(child_processes, streams=[RecordStream("nowhere", LOAD)], seed=1, **options)  # type: ignore[arg-type]
+            start_producer(child_processes, topic_loads=[TopicLoad("nowhere", LOAD)], seed=1, **options)  # type: ignore[arg-type]
 
 
 def test_the_bench_measures_both_ways(environment: TrialEnvironment, tmp_path: Path) -> None:
@@ -258,9 +258,9 @@ def _stage(cluster: Cluster, folder: Path, *, configs: dict[str, str]) -> Iterat
         run = create_run_folder(folder / "run", "s", "c")
 
         def start(load: Load, payload: PayloadFiles = OURS) -> ProducerHandle:
-            streams = [RecordStream(topic, load)]
+            topic_loads = [TopicLoad(topic, load)]
             return start_producer(
-                child_processes, bootstrap=lane.bootstrap, streams=streams, folder=run, seed=7, payload=payload
+                child_processes, bootstrap=lane.bootstrap, topic_loads=topic_loads, folder=run, seed=7, payload=payload
             )
 
         yield TrialEnvironment(cluster, lane, topic, run, start)

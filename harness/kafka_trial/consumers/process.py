@@ -403,20 +403,22 @@ class LaunchContext:
 
 
 def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
-    """Returns the name of the topic that the consumer's output goes to; None where it goes elsewhere. {topics} is there
-    the first one."""
+    """Returns the name of the topic that the consumer's output goes to; None where it goes elsewhere. {topics} is the
+    first one."""
     if spec.evidence.sink != "topic":
         return None
     return fill(spec.sink_topic.name, _words_of_all(spec, launch_context, launch_context.topic))
 
 
 def intermediate_topics(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
-    """Returns the names of the topics that the consumer says it hands records on through: with {topics} one of each."""
+    """Returns the names of the topics that the consumer says it hands records on through; a name with {topics} gives
+    one per topic."""
     return _of_each(spec.progress.through, spec, launch_context)
 
 
 def dead_letter_topics(spec: ConsumerSpec, launch_context: LaunchContext) -> tuple[str, ...]:
-    """Returns the names of the topics with the records that the consumer gives up: with {topics} one of each."""
+    """Returns the names of the topics with the records that the consumer gives up; a name with {topics}
+    gives one per topic."""
     named = (spec.evidence.dead_letter_topic,) if spec.evidence.dead_letter_topic else ()
     return _of_each(named, spec, launch_context)
 

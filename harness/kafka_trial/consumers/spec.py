@@ -37,7 +37,7 @@ class KafkaSettings:
     """How the members talk to their group, for the placeholders, and for bounds where no broker was told.
 
     `request_timeout_s`: how long a client waits for an answer that never comes; None: not counted. `several_topics`: it
-    takes {topics} as a list, with commas between.
+    takes the list in {topics} or {topics_json}.
     """
 
     protocol: str = "classic"

@@ -255,7 +255,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             **{
                 name: tuple(plain[name])
                 for name in (
-                    *("sources", "members", "member_ids", "owners", "environment", "topics"),
+                    *("sources", "members", "member_ids", "owners", "environment", "topics", "compacted"),
                     *("topic_changes", "fetching", "shared_lanes", "logs", "timed"),
                 )
             },

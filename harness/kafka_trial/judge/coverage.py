@@ -77,10 +77,8 @@ def _with_a_repeated_key(batch: Batch) -> Ints:
     away: that nobody knows."""
     keyed = batch.records["key"] >= 0
     slices = batch.records["slice"][keyed]
-    if batch.trial_context.compacted:
-        return slices
     _, which, many = np.unique(joined(slices, batch.records["key"][keyed]), return_inverse=True, return_counts=True)
-    return slices[many[which] > 1]
+    return slices[(many[which] > 1) | batch.is_compacted(slices)]
 
 
 def _work(batch: Batch) -> Table:
@@ -123,15 +121,19 @@ def _work(batch: Batch) -> Table:
 
 
 def _is_never_begun(batch: Batch, lines: Table) -> Bools:
-    """Whether a line ends what no line began: a completion in a file without any delivery, of a record that nobody had
-    been given before. (Whoever finds its position in a table says that what lies before it is done: another did it.)"""
+    """Whether a line ends what no line began: a completion in a file without any delivery (if the group reads several
+    topics: without any of that partition), of a record that nobody had been given before. (Whoever finds its position
+    in a table says that what lies before it is done: another did it.)"""
     given = batch.of(Kind.DELIVERED).sorted_by("slice", "offset", "time_ns")
     given = given.take(first_of(given["slice"], given["offset"]))
     begun = exactly(given["slice"], given["offset"], lines["slice"], lines["offset"])
     begins = np.zeros(len(batch.trial_context.sources), np.bool_)
     begins[batch.incarnations["source"]] = batch.incarnations["delivers"]
+    tells_begins = begins[lines["source"]]
+    if len(batch.trial_context.topics) > 1:  # each may have a listener of its own
+        tells_begins &= is_among(lines, batch.of(Kind.DELIVERED), "source", "slice")
     never: Bools = picked(given["time_ns"], begun, NEVER) >= batch.written_ns(lines["source"], lines["time_ns"])
-    return never & (lines["kind"] == Kind.PROCESSED) & ~begins[lines["source"]]
+    return never & (lines["kind"] == Kind.PROCESSED) & ~tells_begins
 
 
 def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:

@@ -95,7 +95,7 @@ def _listed(names: HistoryNames, entries: Any) -> tuple[int, ...] | None:
     if not isinstance(entries, list):
         return None
     places = (_place(names, entry) for entry in entries if isinstance(entry, dict))
-    ours = {place for place in places if place is not None and names.is_own(place[0])}
+    ours = {place for place in places if place is not None and names.is_trial_topic(place[0])}
     return tuple(sorted(names.slice_of(*place) for place in sorted(ours)))
 
 

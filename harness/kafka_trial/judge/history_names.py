@@ -42,11 +42,11 @@ class HistoryNames:
 
     @property
     def topic(self) -> str | None:
-        """The first of the group's topics, which faults of a topic are on."""
+        """The first of the group's topics; faults that act on a topic act on this one."""
         return self.topics[0] if self.topics else None
 
-    def is_own(self, topic: object) -> bool:
-        """Tells whether a topic is one that the group is to read; every topic is, where none was named."""
+    def is_trial_topic(self, topic: object) -> bool:
+        """Tells whether the trial has this topic for the group to read; True for all where none was named."""
         return topic in self.topics or not self.topics
 
     def incarnation(self, source: int) -> dict[str, Any] | None:
@@ -109,6 +109,6 @@ def _number(names: HistoryNames, topics: Sequence[str], pair: int) -> int:
     if pair < 0:
         return -1
     topic, partition = topics[pair >> 31], pair & (2**31 - 1)
-    if not names.is_own(topic) and topic not in names.through:
+    if not names.is_trial_topic(topic) and topic not in names.through:
         return ELSEWHERE
     return names.slice_of(topic, partition)

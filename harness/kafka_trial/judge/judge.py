@@ -194,10 +194,11 @@ class _Gathered:
             self._undecided[name][reason] += len(slices)
 
     def _where(self, number: int) -> dict[str, str]:
-        """Returns the topic as an attribute, where it may be another one than the trial's only one."""
+        """Returns the topic as an attribute, if the group reads several, or it is an intermediate one."""
         about = self._trial_context
-        several = number >= 0 and (len(about.topics) > 1 or about.is_intermediate(number))
-        return {ON_TOPIC: about.slices[number][0]} if several else {}
+        if number < 0 or about.slices[number][1] == NOWHERE:
+            return {}
+        return {ON_TOPIC: about.slices[number][0]} if len(about.topics) > 1 or about.is_intermediate(number) else {}
 
     def leave_undecided(self, names: Iterable[str], reason: str) -> None:
         """Makes everything found under these names cases that could not be decided."""

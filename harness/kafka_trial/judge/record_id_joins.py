@@ -118,7 +118,7 @@ class IdJoins:
         """Notes where and when the records of keys were sent; without an offset, or its send, nobody knows that."""
         key_hash, send = id_hashes(columns.text("key", rows)), self.known.sends.find(id_hash)
         told = (key_hash != NONE) & (send >= 0) & (slices >= 0) & (offsets != NONE)
-        if self.builder.topic is not None:  # partitions are added to the first; a key may be in another besides
+        if self.builder.topic is not None:  # only this one gains partitions; another may have the same keys
             told &= columns.codes("topic", {self.builder.topic: 1})[rows] == 1
         found = {"slice": slices, "offset": offsets, "key_hash": key_hash}
         found |= {"sent_ns": self.known.sends.get("time_ns", send), "send_seq": self.known.sends.get("seq", send)}
@@ -205,9 +205,12 @@ class IdJoins:
 
     def _claimed(self, columns: Columns, rows: Array, id_hash: Array, known: Array) -> pa.Table:
         partitions, offsets = columns["partition"][rows], columns["offset"][rows]
-        numbers = {partition: number for (topic, partition), number in self.builder.slices.items() if self._ours(topic)}
-        values, inverse = np.unique(partitions, return_inverse=True)
-        slices = np.array([numbers.get(value, -1) for value in values.tolist()], np.int64)[inverse]
+        topics = self._topics_claimed(id_hash)
+        pairs, inverse = np.unique(np.stack([topics, partitions]), axis=1, return_inverse=True)
+        names = self.builder.topics
+        places = [(names[topic], partition) if topic >= 0 else None for topic, partition in pairs.T.tolist()]
+        slices = np.array([self.builder.slices.get(place, -1) if place else -1 for place in places], np.int64)
+        slices = slices[inverse.reshape(-1)] if len(slices) else np.empty(0, np.int64)
         claims = (partitions >= 0) & (slices >= 0) & (offsets >= 0) & columns.absent("topic")[rows]
         return made_rows(
             CLAIMS,
@@ -220,7 +223,12 @@ class IdJoins:
             known=known[claims],
         )
 
-    def _ours(self, topic: str) -> bool:
-        """A claim does not say its topic: it is the group's, where that was named and has no other beside it. That
-        of an output is its own."""
-        return [topic] == self.builder.topics
+    def _topics_claimed(self, id_hash: Array) -> Array:
+        """Returns the index of the topic that each claim is about, -1 where nobody knows: it names none (KT-Partition,
+        KT-Offset). Of several it is that in which the record with the id lies. An output's topic is its own."""
+        topics = self.builder.topics
+        if len(topics) < 2:
+            return np.full(len(id_hash), len(topics) - 1)
+        index_of = [topics.index(topic) if topic in topics else -1 for topic, _ in self.builder.slices]
+        homes, _ = self._homes(id_hash)
+        return np.where(homes >= 0, np.array([*index_of, -1], np.int64)[np.where(homes >= 0, homes, -1)], -1)

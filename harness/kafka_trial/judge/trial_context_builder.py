@@ -64,7 +64,7 @@ class TrialContextBuilder(HistoryNames):
     group_answers: list[Answer] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
-    partition_counts: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # of each own topic
+    partition_counts_seen: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # of each own topic
     brokers: set[int] = field(default_factory=set)  # that held partitions
     clock_samples: ClockCollector = field(default_factory=ClockCollector)
     resource_samples: ResourceCollector = field(default_factory=ResourceCollector)
@@ -77,7 +77,7 @@ class TrialContextBuilder(HistoryNames):
     opening_burst: dict[tuple[str | None, int], int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     drain_bound_s: tuple[float, float] | None = None
-    control_reads: dict[str, str] = field(default_factory=dict)  # the last of each topic
+    control_read_states: dict[str, str] = field(default_factory=dict)  # the last of each topic
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
     false_times: list[tuple[int, int, int]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class TrialContextBuilder(HistoryNames):
     ids_told: bool = False
     sends: int = 0
     moved_sends: int = 0
-    compacted: bool = False
+    compacted: set[str] = field(default_factory=set)  # topics
     dated_by_brokers: bool = False
     audited: bool = False
     defects: list[str] = field(default_factory=list)
@@ -149,7 +149,7 @@ class TrialContextBuilder(HistoryNames):
             ids_told=self.ids_told,
             sends=self.sends,
             moved_sends=self.moved_sends,
-            compacted=self.compacted,
+            compacted=tuple(sorted(self.compacted)),
             dated_by_brokers=self.dated_by_brokers,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
@@ -161,22 +161,23 @@ class TrialContextBuilder(HistoryNames):
     @property
     def partitions_added(self) -> bool:
         """Whether a topic of the group was seen with different numbers of partitions."""
-        return any(len(counts) > 1 for counts in self.partition_counts.values())
+        return any(len(counts) > 1 for counts in self.partition_counts_seen.values())
 
     def _partitions(self) -> int:
         """Returns how many partitions the first topic was seen to have at most."""
-        own = [counts for topic, counts in self.partition_counts.items() if topic == (self.topic or topic)]
+        own = [counts for topic, counts in self.partition_counts_seen.items() if topic == (self.topic or topic)]
         return max((count for counts in own for count in counts), default=0)
 
     def _control_read(self) -> str | None:
         """Returns the state of the control read: of several topics the first that is missing or not complete."""
         if len(self.topics) < 2:
-            return next(reversed(self.control_reads.values()), None)
-        states = (self.control_reads.get(topic) for topic in self.topics)
+            return next(reversed(self.control_read_states.values()), None)
+        states = (self.control_read_states.get(topic) for topic in self.topics)
         return next((state for state in states if state != "complete"), "complete")
 
     def _opening_burst(self) -> dict[int, int]:
-        """Returns the opening burst's records by slice; of partitions that are none, by numbers below 0."""
+        """Returns the opening burst's records by slice; of a partition without a slice by a negative number, so that
+        the sum stays right."""
         numbers: dict[tuple[str | None, int], int] = {}
         for (topic, partition), number in self.slices.items():
             numbers[topic, partition] = number
@@ -294,13 +295,13 @@ def _topic(builder: TrialContextBuilder, source: int, body: Body) -> None:
                 f"topic {name} was created anew during the trial: this judge cannot tell its lives apart"
             )
         builder.topics_by_id[topic_id] = name
-    if not builder.is_own(name):
+    if not builder.is_trial_topic(name):
         return
     if isinstance(body.get("partitions"), int):
-        builder.partition_counts[str(name)].add(body["partitions"])
+        builder.partition_counts_seen[str(name)].add(body["partitions"])
         builder.resource_samples.take_topic(str(name), body)
     if "compact" in str(body.get("cleanup_policy", "")):
-        builder.compacted = True
+        builder.compacted.add(str(name))
     if body.get("timestamp_type") == "LogAppendTime":
         builder.dated_by_brokers = True
 
@@ -318,8 +319,8 @@ def _leader(builder: TrialContextBuilder, source: int, body: Body) -> None:
 
 
 def _control_read(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    builder.control_reads.pop(str(body.get("topic")), None)
-    builder.control_reads[str(body.get("topic"))] = str(body.get("state"))
+    builder.control_read_states.pop(str(body.get("topic")), None)
+    builder.control_read_states[str(body.get("topic"))] = str(body.get("state"))
 
 
 def _witness(builder: TrialContextBuilder, source: int, body: Body) -> None:

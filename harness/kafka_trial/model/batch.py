@@ -100,6 +100,11 @@ class Batch:
         here = self.slices[place] == given if self.size else np.zeros(len(given), np.bool_)
         return which[here], place[here].astype(np.int64)
 
+    def is_compacted(self, slices: Ints) -> Bools:
+        """Returns which slices of this batch are of topics that were compacted at any time."""
+        told = [self.trial_context.is_compacted(number) for number in self.slices.tolist()]
+        return np.array(told, np.bool_)[slices]
+
     def derived(self, derive: Callable[[Batch], T]) -> T:
         """Returns what a function makes of this batch; it is asked once."""
         if derive not in self._derived:

@@ -10,7 +10,7 @@ What happens in the drain changes no pace: the rate of whoever is stuck there is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -43,29 +43,45 @@ Partition = TypeVar("Partition", bound=Hashable)  # by whatever name the caller 
 
 
 def slowest_backlog(
-    left: Iterable[tuple[Partition, int]], rate_per_s: float | None, burst: Mapping[Partition, int]
+    left: Iterable[tuple[Partition, int]],
+    rate_per_s: float | None,
+    burst: Mapping[Partition, int],
+    *,
+    topic_of: Callable[[Partition], object] = lambda _: None,
 ) -> DrainBacklog:
     """Returns what takes longest of a backlog.
 
     `left`: partitions and the records left there. `rate_per_s`: of the group with the opening burst; `burst`: how many
-    records of it each partition had (none: not told, or not of these topics).
+    records of it each partition had (empty: not told; some may be missing). `topic_of` tells the topics of partitions
+    apart: each may have a handler of its own.
     """
     counts = list(left)
     everything = DrainBacklog(sum(records for _, records in counts), rate_per_s)
     if not rate_per_s or not any(burst.values()):
         return everything
-    each = [DrainBacklog(records, rate_of(partition, rate_per_s, burst), of_one=True) for partition, records in counts]
+    each = [
+        DrainBacklog(records, rate_of(partition, rate_per_s, burst, topic_of=topic_of), of_one=True)
+        for partition, records in counts
+    ]
     return max((everything, *each), key=lambda one: one.allowed_s)
 
 
-def rate_of(partition: Partition, rate_per_s: float, burst: Mapping[Partition, int]) -> float:
+def rate_of(
+    partition: Partition,
+    rate_per_s: float,
+    burst: Mapping[Partition, int],
+    *,
+    topic_of: Callable[[Partition], object] = lambda _: None,
+) -> float:
     """Returns how many records a second are done of one partition; the arguments as in `slowest_backlog`.
 
-    It is worked at as fast as with its share of the burst, but no more slowly than the mean: what had little was never
-    asked to be quick. That mean stands for partitions that the burst did not reach; all of the rate, if it is not told.
+    It is worked at as fast as with its share of the burst, but no more slowly than the mean of its topic: what had
+    little was never asked to be quick. The mean of all stands for topics that the burst did not reach; all of the rate,
+    if it is not told.
     """
     shown = {number: records for number, records in burst.items() if records > 0}
     if not shown:
         return rate_per_s
-    share = shown.get(partition, 0) / sum(shown.values())
-    return rate_per_s * max(1 / len(shown), share)
+    topic = topic_of(partition)
+    beside = [records for number, records in shown.items() if topic_of(number) == topic] or list(shown.values())
+    return rate_per_s * max(sum(beside) / len(beside), shown.get(partition, 0)) / sum(shown.values())

@@ -191,7 +191,8 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
 def _backlog(slices: Table, trial_context: TrialContext) -> DrainBacklog:
     """Returns what takes longest of what was left when the drain began."""
     left = zip(slices["slice"].tolist(), slices["backlog"].tolist(), strict=True)
-    return slowest_backlog(left, trial_context.calibrated_rate, trial_context.opening_burst)
+    about = trial_context
+    return slowest_backlog(left, about.calibrated_rate, about.opening_burst, topic_of=about.topic_of)
 
 
 def _movements(slices: Table) -> Movements:

@@ -297,7 +297,8 @@ def _ns_per_record(about: TrialContext, slices: Ints) -> Ints:
     """Returns how long the group took for one record of each slice, by its opening burst; 0 where that is unknown."""
     if not about.calibrated_rate:
         return np.zeros(len(slices), np.int64)
-    rates = [rate_of(number, about.calibrated_rate, about.opening_burst) for number in range(len(about.slices))]
+    rate_per_s, burst = about.calibrated_rate, about.opening_burst
+    rates = [rate_of(number, rate_per_s, burst, topic_of=about.topic_of) for number in range(len(about.slices))]
     return np.minimum(SECOND_NS / np.array(rates), SECONDS_PER_RECORD_MAX * SECOND_NS)[slices].astype(np.int64)
 
 

@@ -467,7 +467,7 @@ class TrialContext:
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked
     moved_sends: int = 0  # of those, acknowledged ones of keys that came to several partitions
-    compacted: bool = False  # the topic was, at any time
+    compacted: tuple[str, ...] = ()  # the topics that were, at any time
     dated_by_brokers: bool = False  # its records have the time at which a broker wrote them (LogAppendTime)
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()
@@ -486,6 +486,16 @@ class TrialContext:
     def has_sink(self) -> bool:
         """Whether a sink saw what was done."""
         return self.sink_seen or self.settings.has_sink
+
+    def topic_of(self, slice_: int) -> str | None:
+        """The topic of a slice; None for a number that is none."""
+        return self.slices[slice_][0] if 0 <= slice_ < len(self.slices) else None
+
+    def is_compacted(self, slice_: int) -> bool:
+        """Whether the topic of a slice was compacted at any time; of one that the trial does not name: whether any
+        was."""
+        topic = self.topic_of(slice_)
+        return topic in self.compacted if topic in self.topics else bool(self.compacted)
 
     def is_intermediate(self, slice_: int) -> bool:
         """Whether a slice is of a topic that the group hands records on through."""

@@ -66,14 +66,14 @@ def _by_ids(batch: Batch) -> Table:
     sent = (told["id_hash"] != NONE) & (told["known"] == 0) & np.bool_(batch.trial_context.sends > 0)
     given_up = batch.of(Kind.ABORTED_RECORD).sorted_by("slice", "offset")
     aborted = exactly(given_up["slice"], given_up["offset"], told["slice"], told["offset"]) >= 0
-    whole = batch.trial_context.control_read == "complete" and not batch.trial_context.compacted
+    whole = np.bool_(batch.trial_context.control_read == "complete") & ~batch.is_compacted(told["slice"])
     read = batch.of(Kind.LOG_START)
     starts = per_group(read["slice"], read["position"], batch.size, how="max", start=0)
     records = batch.records
     ends = per_group(records["slice"], records["offset"], batch.size, how="max", start=NONE)[told["slice"]]
     written = exactly(records["slice"], records["offset"], told["slice"], told["offset"]) >= 0
     gone = (written | (told["offset"] > ends)) & ~np.isin(told["id_hash"], batch.of(Kind.MISSING_SEND)["id_hash"])
-    told = told.take(sent & ~aborted & gone & (told["offset"] >= starts[told["slice"]]) & np.bool_(whole))
+    told = told.take(sent & ~aborted & gone & (told["offset"] >= starts[told["slice"]]) & whole)
     return table(
         slice=told["slice"],
         low=told["offset"],

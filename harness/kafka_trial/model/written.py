@@ -54,7 +54,7 @@ def lost_writes(batch: Batch) -> LostWrites:
     record = exactly(batch.records["slice"], batch.records["offset"], sent["slice"], sent["offset"])
     why = undecided_because(
         (Undecided.AFTER_SNAPSHOT, sent["time_ns"] >= (NONE if snapshot_ns is None else snapshot_ns)),
-        (Undecided.PLACE_UNKNOWN, ~known & ((starts > 0) | batch.trial_context.compacted)),
+        (Undecided.PLACE_UNKNOWN, ~known & ((starts > 0) | batch.is_compacted(sent["slice"]))),
         (Undecided.NO_ID_THERE, picked(batch.records["id_hash"], record, 0) == NONE),
     )
     return LostWrites(sent.columns).having(why=why)
@@ -137,13 +137,14 @@ def _log_starts(batch: Batch) -> Ints:
 
 def _superseded(batch: Batch, sent: Table) -> Bools:
     """Returns which sends compaction may have taken: a later record of the partition has their key."""
-    if not batch.trial_context.compacted:
-        return np.zeros(len(sent), np.bool_)
+    compacted = batch.is_compacted(sent["slice"])
+    if not compacted.any():
+        return compacted
     group = joined(np.concatenate([sent["slice"], batch.records["slice"]]), _keys(sent, batch.records))
     offsets = np.concatenate([sent["offset"], batch.records["offset"]])
     number = np.unique(group, return_inverse=True)[1]
     last = per_group(number, offsets, len(group), how="max", start=NONE)
-    superseded: Bools = (last[number[: len(sent)]] > sent["offset"]) & (sent["key"] >= 0)
+    superseded: Bools = (last[number[: len(sent)]] > sent["offset"]) & (sent["key"] >= 0) & compacted
     return superseded
 
 

@@ -368,9 +368,11 @@ def _events_with(folder: RunFolder, *parts: bytes) -> Iterator[Event]:
 
 
 def _trials_topic(folder: RunFolder, topics: Sequence[str]) -> str | None:
-    """Returns which of some topics the trial sent its records to; None where the history does not say."""
+    """Returns which of some topics the trial sent its records to; None where it sent to several of them, or the history
+    does not say."""
     named = (event.topic for event in own_events(folder) if event.kind == "topic_named")
-    return next((topic for topic in named if topic in topics), None)
+    own = [topic for topic in dict.fromkeys(named) if topic in topics]
+    return own[0] if len(own) == 1 else None
 
 
 def _parts(folder: RunFolder, name: str) -> tuple[str, int]:

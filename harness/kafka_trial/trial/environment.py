@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
-from kafka_trial.workload.workload import RecordStream
+from kafka_trial.workload.workload import TopicLoad
 
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
 SNAPSHOT_WITHIN_S = 60.0
@@ -128,7 +129,7 @@ class TrialEnvironment:
         return self._watched_anew().busier_s(since_ns=since_ns, now_ns=time.monotonic_ns())
 
     def _backlog(self, left: Mapping[Slice, int]) -> DrainBacklog:
-        return slowest_backlog(left.items(), self.rate_per_s, self.opening_burst)
+        return slowest_backlog(left.items(), self.rate_per_s, self.opening_burst, topic_of=itemgetter(0))
 
     def _watched_anew(self) -> GroupWatch:
         spec = self.trial_spec
@@ -222,17 +223,17 @@ class TrialEnvironment:
             start_producer(
                 self.child_processes,
                 bootstrap=self.lanes[-1].bootstrap,
-                streams=self._streams(),
+                topic_loads=self._topic_loads(),
                 folder=self.folder,
                 seed=self.trial_spec.seed,
                 payload=self.payload,
             )
         )
 
-    def _streams(self) -> list[RecordStream]:
+    def _topic_loads(self) -> list[TopicLoad]:
         scenario = self.trial_spec.scenario
-        names = ["", *(further.name for further in scenario.further_topics)]
-        return [RecordStream(*one) for one in zip(self.topics, scenario.loads, names, strict=True)]
+        prefixes = ["", *(further.name for further in scenario.further_topics)]
+        return [TopicLoad(*one) for one in zip(self.topics, scenario.loads, prefixes, strict=True)]
 
     def calibrate(self) -> None:
         """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""

@@ -48,14 +48,14 @@ from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.registry import plugin_names
-from kafka_trial.scenario import Scenario, Topic, scenario_to_table
+from kafka_trial.scenario import Topic, scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.consumer_files import consumer_files
 from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress
 from kafka_trial.trial.provenance import provenance
-from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.trial.spec import TrialSpec, topic_names
 from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
@@ -106,7 +106,7 @@ def _opened(
     if trial_spec.plan.cuts:
         stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
-    topics = _topic_names(trial_spec.scenario)
+    topics = topic_names(f"kt-{secrets.token_hex(4)}", trial_spec.scenario)
     topic = topics[0]
     for name, asked in zip(topics, trial_spec.scenario.topics, strict=True):
         _create_topic(asked, cluster, admin, name)
@@ -317,12 +317,6 @@ def _sink_table(trial_spec: TrialSpec, postgres: PostgresServer) -> SinkTableRea
         content=read.content,
         effects=consumer.evidence.effects,
     )
-
-
-def _topic_names(scenario: Scenario) -> tuple[str, ...]:
-    """Draws a name for the first topic, which those of the others begin with."""
-    first = f"kt-{secrets.token_hex(4)}"
-    return first, *(f"{first}-{further.name}" for further in scenario.further_topics)
 
 
 def _create_topic(topic: Topic, cluster: Cluster, admin: Admin, name: str) -> None:

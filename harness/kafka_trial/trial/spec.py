@@ -18,6 +18,7 @@ from typing import Any
 from kafka_trial.cluster.versions import CONSUMER_PROTOCOL, DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
+from kafka_trial.consumers.process import LaunchContext, dead_letter_topics, intermediate_topics, sink_topic
 from kafka_trial.consumers.spec import HOLDS
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
@@ -214,9 +215,11 @@ def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
     if scenario.further_topics and not spec.kafka.several_topics:
         topics = len(scenario.topics)
         return (
-            f"its group reads {topics} topics: if {{topics}} is taken as a list of names with commas between, write "
-            "[kafka] several_topics = true"
+            f"its group reads {topics} topics: if it takes the list in {{topics}}, names with commas between, or "
+            "in {topics_json}, write [kafka] several_topics = true"
         )
+    if clashing := _topics_of_both(spec, scenario):
+        return f"{', '.join(clashing)} would be a topic of the scenario and one of the consumer's own: rename either"
     if scenario.further_topics and spec.evidence.effects == "state":
         return "its group reads several topics, which have keys in common, and [evidence] effects are states by key"
     sent = [name for name in HOLDS if getattr(scenario.load, name.replace("-", "_"))]
@@ -230,6 +233,20 @@ def scenario_consumer_problem(spec: ConsumerSpec, scenario: Scenario) -> str | N
     """Returns why a scenario as it stands cannot be played with a consumer: its sink, or what it is ready for; None
     where it can."""
     return sink_problem(spec, (step.fault for step in scenario.schedule)) or holds_problem(spec, scenario)
+
+
+def _topics_of_both(spec: ConsumerSpec, scenario: Scenario) -> list[str]:
+    """Returns what would be a further topic and one that the consumer makes or writes to, with {topics} as `TOPIC`."""
+    topics = topic_names("TOPIC", scenario)
+    context = LaunchContext(topics[0], "GROUP", 0, "", 0, further_topics=topics[1:])
+    output = sink_topic(spec, context)
+    own = {*intermediate_topics(spec, context), *dead_letter_topics(spec, context), *([output] if output else [])}
+    return sorted(own & {*topics[1:]})
+
+
+def topic_names(first: str, scenario: Scenario) -> tuple[str, ...]:
+    """Returns the names of the topics of a scenario; those of further ones begin with the first one's."""
+    return first, *(f"{first}-{further.name}" for further in scenario.further_topics)
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:
@@ -283,7 +300,8 @@ def load_too_small(scenario: Scenario, factor: float) -> str | None:
 
 
 def records_planned(scenario: Scenario) -> int:
-    """Returns how many records each topic is sent at least, if the trial takes no longer than its schedule says."""
+    """Returns how many records are sent at least, if the trial takes no longer than its schedule says: to the topic
+    that gets the fewest."""
     faults_s = max([scenario.min_faults_s, *(step.at_s + step.for_s for step in scenario.schedule)])
     return min(_records_planned(load, faults_s) for load in scenario.loads)
 

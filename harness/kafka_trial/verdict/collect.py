@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kafka_trial.anomalies.claim_rule import ON_TOPIC
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.bad_lines import lost_events_in_words
@@ -64,7 +65,7 @@ def collect(
     unasked = [window.number for window in trial_context.windows if hits_nobody(trial_context, window)]
     faults = faults_of(said, scope.planned, [*returned, *unasked])
     failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
-    at_work = working(failed, trial_context, partitions=_all_partitions(scope))
+    at_work = working(failed, trial_context, topics=_partitions_by_topic(scope))
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     return VerdictInput(
@@ -106,8 +107,8 @@ def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[tuple[str | 
     return frozenset((one.topic, one.partition) for one in found if one.partition is not None)
 
 
-def _all_partitions(scope: Scope) -> int | None:
-    return None if scope.partitions is None else scope.partitions + sum(scope.further_partitions)
+def _partitions_by_topic(scope: Scope) -> list[int]:
+    return [] if scope.partitions is None else [scope.partitions, *scope.further_topic_partitions]
 
 
 def _with_added(scope: Scope, seen: int) -> Scope:
@@ -203,7 +204,9 @@ def _expired_while_away(judgement: Judgement) -> Iterator[str]:
     found = judgement.findings.get("overtaken")
     gone = [one for one in (found.instances if found else ()) if one.attributes.get("while_away")]
     ranges = (
-        f"{one.attributes['offset']} to {one.attributes['last_offset']} of partition {one.partition}" for one in gone
+        f"{one.attributes['offset']} to {one.attributes['last_offset']} of partition {one.partition}"
+        + (f" of {plain(one.topic)}" if ON_TOPIC in one.attributes else "")
+        for one in gone
     )
     if gone:
         yield f"expired while the trial had stopped all members: offsets {', '.join(ranges)}"
@@ -433,20 +436,20 @@ def _named(window: Window) -> str:
     return f"fault {window.number} ({window.fault})"
 
 
-def working(failed: Iterable[Event], trial_context: TrialContext, *, partitions: int | None) -> dict[str, str]:
+def working(failed: Iterable[Event], trial_context: TrialContext, *, topics: Sequence[int]) -> dict[str, str]:
     """Returns the members said to be never assigned that the brokers saw at work, or idle for want of partitions, each
-    with what they saw as the end of a sentence."""
+    with what they saw as the end of a sentence. `topics`: how many partitions each has (empty: not known)."""
     named = {event.member: event.time_ns for event in failed if event.details.get("name") == "never-assigned"}
-    partitions = partitions or len({partition for _, partition in trial_context.slices if partition >= 0})
+    topics = topics or [len({partition for _, partition in trial_context.slices if partition >= 0})]
     seen = {
-        name: _seen(member, trial_context, until_ns=named[name], partitions=partitions)
+        name: _seen(member, trial_context, until_ns=named[name], topics=topics)
         for member, name in enumerate(trial_context.members)
         if name in named
     }
     return {name: told for name, told in seen.items() if told is not None}
 
 
-def _seen(member: int, trial_context: TrialContext, *, until_ns: int, partitions: int) -> str | None:
+def _seen(member: int, trial_context: TrialContext, *, until_ns: int, topics: Sequence[int]) -> str | None:
     """Returns what refutes that a member got no partition; None: nothing does."""
     fetches = member in {trial_context.lanes.get(lane) for lane in trial_context.fetching}
     if trial_context.settings.protocol == "none":
@@ -461,8 +464,9 @@ def _seen(member: int, trial_context: TrialContext, *, until_ns: int, partitions
         had = sorted({trial_context.slices[number][1] for number in numbers})
         return f"had {_partitions_in_words(had)} and fetched" if fetches else None
     taken = {number for slices in given.values() for number in slices or ()}
-    if own and len(given) > partitions and len(taken) >= partitions:
-        return f"was left without one, {len(given)} members having {_partitions_in_words(range(partitions))}"
+    if own and len(given) > max(topics) and len(taken) >= sum(topics):  # range deals each topic for itself
+        all_of_them = _partitions_in_words(range(max(topics))) + " of each topic" * (len(topics) > 1)
+        return f"was left without one, {len(given)} members having {all_of_them}"
     return None
 
 

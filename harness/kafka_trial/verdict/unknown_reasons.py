@@ -178,26 +178,26 @@ def coverage_gaps(
     found_idle: Collection[tuple[str | None, int]] = (),
     topics: Sequence[str] = (),
 ) -> list[str]:
-    """Returns where too little was there to judge: nothing found there means nothing. Of several `topics` each must
+    """Returns where too little was there to judge: no anomaly there proves nothing. Of several `topics` each must
     have given enough.
 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
     can say that, those that were there. Where these are too few, what a member wrote last may say why.
     That nothing was handled on the partitions `found_idle` is a finding, and no gap.
     """
-    told = list(scope.unknowns)
-    if not scope.further_partitions:
-        parts, words = coverage.partitions, [NO_EFFECTS.get(sink or ""), last_words]
-        return told + _gaps(parts, scope.partitions, scope, silent=silent, words=words, found_idle=found_idle)
-    names = [*topics, *repeat("a topic that no event names", 1 + len(scope.further_partitions) - len(topics))]
-    for topic, partitions in zip(names, (scope.partitions, *scope.further_partitions), strict=False):
+    told, words = list(scope.unknowns), [NO_EFFECTS.get(sink or ""), last_words]
+    if not scope.further_topic_partitions:
+        parts = coverage.partitions
+        return told + _too_little_in(parts, scope.partitions, scope, silent=silent, words=words, found_idle=found_idle)
+    names = [*topics, *repeat("a topic that no event names", 1 + len(scope.further_topic_partitions) - len(topics))]
+    for topic, partitions in zip(names, (scope.partitions, *scope.further_topic_partitions), strict=False):
         parts = tuple(part for part in coverage.partitions if part.topic == topic)
-        gaps = _gaps(parts, partitions, scope, silent=silent, words=[None, last_words], found_idle=found_idle)
+        gaps = _too_little_in(parts, partitions, scope, silent=silent, words=words, found_idle=found_idle)
         told += [f"{gap} (topic {plain(topic)})" for gap in gaps]
     return told
 
 
-def _gaps(
+def _too_little_in(
     parts: Sequence[SliceCoverage],
     partitions: int | None,
     scope: Scope,
@@ -206,7 +206,8 @@ def _gaps(
     words: Sequence[str | None],
     found_idle: Collection[tuple[str | None, int]],
 ) -> list[str]:
-    """Returns where the partitions of one topic gave too little; `words`: why nothing was handled, and why little."""
+    """Returns where the partitions of one topic gave too little; `words`: what is added if nothing
+    was handled, and what always."""
     told = list[str]()
     least, handled, records = scope.records_judged_min, sum(map(_handled, parts)), sum(part.records for part in parts)
     if records < least:

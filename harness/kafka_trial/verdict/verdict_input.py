@@ -108,8 +108,8 @@ class VerdictInput:
 class Scope:
     """What the scenario asked for, as far as the verdict needs it; `unknowns`: why some of it cannot be known.
 
-    `load`: in words, how much less was sent than the scenario says by itself; "": all of it. `further_partitions`: how
-    many each topic but the first has.
+    `load`: in words, how much less was sent than the scenario says by itself; "": all of it.
+    `further_topic_partitions`: how many each topic but the first has.
     """
 
     partitions: int | None = None
@@ -117,7 +117,7 @@ class Scope:
     planned: tuple[Mapping[str, Any], ...] = ()
     unknowns: tuple[str, ...] = ()
     load: str = ""
-    further_partitions: tuple[int, ...] = ()
+    further_topic_partitions: tuple[int, ...] = ()
 
 
 def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
@@ -149,11 +149,11 @@ def scope_of(folder: RunFolder) -> Scope:
         planned=planned,
         unknowns=tuple(unknowns),
         load=_load_in_words(_section(scenario, "load")),
-        further_partitions=tuple(_further_partitions(scenario)),
+        further_topic_partitions=tuple(_further_topic_partitions(scenario)),
     )
 
 
-def _further_partitions(scenario: Mapping[str, Any] | None) -> Iterator[int]:
+def _further_topic_partitions(scenario: Mapping[str, Any] | None) -> Iterator[int]:
     further = (scenario or {}).get("further_topics")
     for one in further if isinstance(further, list) else ():
         yield _section(one if isinstance(one, Mapping) else None, "topic").get("partitions", Topic().partitions)

@@ -15,7 +15,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import Child, ChildProcesses, ChildRpc, start_child_rpc
 from kafka_trial.scenario import Burst, Load
 from kafka_trial.workload.payload import OURS, PayloadFiles
-from kafka_trial.workload.workload import RecordStream
+from kafka_trial.workload.workload import TopicLoad
 
 READY_WITHIN_S = 45.0
 ANSWER_WITHIN_S = 10.0
@@ -133,7 +133,7 @@ def start_producer(
     child_processes: ChildProcesses,
     *,
     bootstrap: str,
-    streams: Sequence[RecordStream],
+    topic_loads: Sequence[TopicLoad],
     folder: RunFolder,
     seed: int,
     payload: PayloadFiles = OURS,
@@ -148,7 +148,7 @@ def start_producer(
         UnjudgeableError: it died or did not reach the brokers.
     """
     argv = [sys.executable, "-m", "kafka_trial.workload.producer", "--bootstrap", bootstrap]
-    argv += [f"--stream={stream_to_json(one)}" for one in streams]
+    argv += [f"--topic-load={topic_load_to_json(one)}" for one in topic_loads]
     argv += ["--history", str(folder.history), "--seed", str(seed)]
     argv += [] if payload == OURS else ["--payload", payload.to_json()]
     argv += [] if recorded else ["--unrecorded"]
@@ -161,14 +161,14 @@ def start_producer(
     return handle
 
 
-def stream_to_json(stream: RecordStream) -> str:
+def topic_load_to_json(stream: TopicLoad) -> str:
     """Returns what one topic gets as an argument of the process."""
     return orjson.dumps(dataclasses.asdict(stream)).decode()
 
 
-def stream_from_json(text: str) -> RecordStream:
+def topic_load_from_json(text: str) -> TopicLoad:
     """Returns what the argument of the process says."""
     table: dict[str, Any] = orjson.loads(text)
     load = table["load"]
     bursts = tuple(Burst(**burst) for burst in load["bursts"])
-    return RecordStream(**table | {"load": Load(**load | {"bursts": bursts})})
+    return TopicLoad(**table | {"load": Load(**load | {"bursts": bursts})})

@@ -1,6 +1,6 @@
 """The workload process: sends a load through a lane, records every send's fate, and obeys commands on stdin.
 
-`python -m kafka_trial.workload.producer --bootstrap … --stream JSON --history DIR --seed N`, with a stream for each
+`python -m kafka_trial.workload.producer --bootstrap … --topic-load JSON --history DIR --seed N`, with a load for each
 topic. A command is a line, an answer a JSON line on stdout:
 
 ```
@@ -36,7 +36,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_trial.scenario import Load
-from kafka_trial.workload.handle import stream_from_json
+from kafka_trial.workload.handle import topic_load_from_json
 from kafka_trial.workload.payload import OURS, PayloadFiles, RecordContents
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
@@ -187,7 +187,7 @@ def client_settings(bootstrap: str, load: Load) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the workload process; 0 after a `stop`, 1 when the client can send no more."""
     options = _options(arguments)
-    topics, load = [one.topic for one in options.stream], options.stream[0].load
+    topics, load = [one.topic for one in options.topic_load], options.topic_load[0].load
     fatal: list[str] = []
     client = Producer(
         client_settings(options.bootstrap, load),
@@ -196,11 +196,11 @@ def main(arguments: list[str] | None = None) -> int:
     partitions = [_partitions(client, topic) for topic in topics]
     log = (NoLog if options.unrecorded else SendLog)(options.history, topics)
     payload = PayloadFiles.from_json(options.payload)
-    contents = [RecordContents(payload, one.load, seed=options.seed) for one in options.stream]
+    contents = [RecordContents(payload, one.load, seed=options.seed) for one in options.topic_load]
     headers = contents[0].headers
     aborted_sends = _aborted_sends(options, topics, log, headers) if load.aborted_ratio else None
     sender = Sender(client, log, _values(contents), topics, aborted_sends, headers=headers)
-    ops = contents[0].sized(all_ops(options.stream, partitions=partitions, seed=options.seed))
+    ops = contents[0].sized(all_ops(options.topic_load, partitions=partitions, seed=options.seed))
     send_scheduler = SendScheduler(sender, ops, answer=_answer)
     _answer({"ready": True})
     send_scheduler.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
@@ -221,7 +221,7 @@ def _aborted_sends(
     """Returns the second producer, whose transactions are aborted."""
     own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{topics[0]}"}
     limits = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 60_000}
-    client = Producer(client_settings(options.bootstrap, options.stream[0].load) | own | limits)
+    client = Producer(client_settings(options.bootstrap, options.topic_load[0].load) | own | limits)
     return AbortedSends(client, log, topics, refusal=KafkaException, headers=headers)
 
 
@@ -240,8 +240,8 @@ def _answer(body: dict[str, Any]) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kafka_trial.workload.producer", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--bootstrap", required=True, help="addresses of the workload's lane")
-    told = "workload.RecordStream as JSON, one for each topic"
-    parser.add_argument("--stream", required=True, action="append", type=stream_from_json, help=told)
+    told = "workload.TopicLoad as JSON (repeatable)"
+    parser.add_argument("--topic-load", required=True, action="append", type=topic_load_from_json, help=told)
     parser.add_argument("--history", required=True, type=Path, help="folder that gets workload.jsonl")
     parser.add_argument("--payload", default=OURS.to_json(), help="payload.PayloadFiles as JSON; ours without it")
     parser.add_argument("--seed", required=True, type=int)

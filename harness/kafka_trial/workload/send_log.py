@@ -22,7 +22,7 @@ SOURCE = "workload"
 class SendLog:
     """Writes `<history>/workload.jsonl`; keeps which sends are still undecided, and counts outcomes.
 
-    `topics`: what the place is of that each operation names. `monotonic_ns` is the clock, for tests.
+    `topics`: their names; `Op.topic` is an index into them. `monotonic_ns` is the clock, for tests.
     """
 
     def __init__(

@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class RecordStream:
-    """What one topic gets; `name` begins the ids of its records, where there is one."""
+class TopicLoad:
+    """The load of one topic; the ids of its records begin with `id_prefix`, if that is not empty."""
 
     topic: str
     load: Load
-    name: str = ""
+    id_prefix: str = ""
 
 
 class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at up to 50,000 a second
@@ -46,8 +46,8 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
 
     `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
     `aborted`: in a transaction that is taken back; `entity`: which one it is of, where it says so without a key;
-    `null_value`: sent without a value; `unreadable`: with one that nobody can decode; `topic`: its place among those of
-    the workload.
+    `null_value`: sent without a value; `unreadable`: with one that nobody can decode; `topic`: the index of
+    its topic.
     """
 
     id: str
@@ -64,22 +64,23 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     topic: int = 0
 
 
-PARTS = (OPENING_BURST, BURST, STEADY)
+PARTS_IN_ORDER = (OPENING_BURST, BURST, STEADY)
 
 
-def all_ops(streams: Sequence[RecordStream], *, partitions: Sequence[int], seed: int) -> Iterator[Op]:
-    """Yields the operations on all topics, each part's by due time; what one topic gets does not follow from others."""
-    workloads = [LoadWorkload(one.load, partitions=count) for one, count in zip(streams, partitions, strict=True)]
+def all_ops(topic_loads: Sequence[TopicLoad], *, partitions: Sequence[int], seed: int) -> Iterator[Op]:
+    """Yields the operations on all topics: by part of the load, then by due time. The records of a topic do not depend
+    on the other topics."""
+    workloads = [LoadWorkload(one.load, partitions=count) for one, count in zip(topic_loads, partitions, strict=True)]
     if len(workloads) == 1:
         yield from workloads[0].ops(Random(f"workload {seed}"))
         return
-    named = [_named(topic, one.name, workloads[topic], seed) for topic, one in enumerate(streams)]
-    yield from merge(*named, key=lambda op: (PARTS.index(op.part), op.at_s))
+    prefixed = [_prefixed(topic, one.id_prefix, workloads[topic], seed) for topic, one in enumerate(topic_loads)]
+    yield from merge(*prefixed, key=lambda op: (PARTS_IN_ORDER.index(op.part), op.at_s))
 
 
-def _named(topic: int, name: str, workload: LoadWorkload, seed: int) -> Iterator[Op]:
-    for op in workload.ops(Random(f"workload {seed} {name}".rstrip())):
-        yield op._replace(topic=topic, id=f"{name}.{op.id}" if name else op.id)
+def _prefixed(topic: int, prefix: str, workload: LoadWorkload, seed: int) -> Iterator[Op]:
+    for op in workload.ops(Random(f"workload {seed} {prefix}".rstrip())):
+        yield op._replace(topic=topic, id=f"{prefix}.{op.id}" if prefix else op.id)
 
 
 class LoadWorkload:

@@ -29,7 +29,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
-from kafka_trial.workload.workload import RecordStream
+from kafka_trial.workload.workload import TopicLoad
 from lab.bench.cuts import lane_throughput
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, machine, page_of, ratios
 from lab.bench.reader import start_reader
@@ -258,7 +258,7 @@ def _producer(
     with start_producer(
         child_processes,
         bootstrap=lane.bootstrap,
-        streams=[RecordStream(topic, load)],
+        topic_loads=[TopicLoad(topic, load)],
         folder=create_run_folder(place, "bench", "load"),
         seed=1,
         recorded=recorded,

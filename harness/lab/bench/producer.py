@@ -15,7 +15,7 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Load
 from kafka_trial.workload.handle import start_producer
-from kafka_trial.workload.workload import RecordStream
+from kafka_trial.workload.workload import TopicLoad
 
 ACKNOWLEDGED_WITHIN_S = 120.0
 SETTLE_S = 1.0  # the client fetches its producer id and metadata meanwhile
@@ -65,7 +65,7 @@ def _burst(load: Load, bootstrap: str, topic: str, place: Path, *, recorded: boo
         start_producer(
             child_processes,
             bootstrap=bootstrap,
-            streams=[RecordStream(topic, load)],
+            topic_loads=[TopicLoad(topic, load)],
             folder=folder,
             seed=1,
             recorded=recorded,

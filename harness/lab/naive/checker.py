@@ -558,9 +558,10 @@ class Trial:
         """The records of the control read, of any partition, that have the id."""
         return [] if record_id is None else self._reads.get(record_id, [])
 
-    @cached_property
-    def compacted(self) -> bool:
-        return any("compact" in e.details.get("cleanup_policy", "") for e in self.of_kind("topic"))
+    def compacted(self, topic: str) -> bool:
+        named = {e.topic for e in self.of_kind("topic_named")}
+        told = [e for e in self.of_kind("topic") if topic not in named or e.topic == topic]
+        return any("compact" in e.details.get("cleanup_policy", "") for e in told)
 
     def home(self, record_id: str | None) -> tuple[Slice | None, int]:
         """The partition of an id, and its offset (-1: nobody knows): by the log, taken back or not, else by its
@@ -2227,7 +2228,7 @@ def lost_write(p: Partition) -> Iterator[Found | None]:
         if ack.time_ns >= (p.trial.snapshot_ns or 0):
             yield None
         elif not known:
-            yield None if p.last_log_start > 0 or p.trial.compacted else p.found(None)
+            yield None if p.last_log_start > 0 or p.trial.compacted(p.tp[0]) else p.found(None)
         elif ack.offset in p.records and p.records[ack.offset].id is None:
             yield None
         else:
@@ -2237,7 +2238,7 @@ def lost_write(p: Partition) -> Iterator[Found | None]:
 def _superseded(p: Partition, ack: Event) -> bool:
     """Compaction keeps the last record of a key: of those in the log, and of those that were acknowledged."""
     others = [*p.records.values(), *p.not_held]
-    return p.trial.compacted and any(
+    return p.trial.compacted(p.tp[0]) and any(
         other.key is not None and other.key == ack.key and (other.offset or 0) > (ack.offset or 0) for other in others
     )
 

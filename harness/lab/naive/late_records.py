@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lab.naive.head_of_line import waited_ns
 from lab.naive.responses import does
+from lab.naive.slowdown import share_of
 
 if TYPE_CHECKING:
     from kafka_trial.history.event import Event
@@ -171,8 +172,7 @@ def _rate(p: Partition, calibrated: Event) -> float:
     rate = float(calibrated.details["rate"])
     if not burst:
         return rate
-    share: float = max(1 / len(burst), burst.get(p.tp, 0) / sum(burst.values()))
-    return rate * share
+    return rate * share_of(p.tp, burst)
 
 
 def _waits(p: Partition, burst: Event | None) -> Iterator[Wait]:

@@ -3,11 +3,11 @@ because it and they wait longer for a processor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Partition, Trial
+    from lab.naive.checker import Partition, Slice, Trial
 
 FOREVER = float("inf")
 SECOND_NS = 1_000_000_000
@@ -60,9 +60,14 @@ def backlog_s(partitions: Sequence[Partition], at_ns: int) -> float:
     longest = 2 * sum(left.values()) / max(rate, 1.0)
     burst = trial.burst_of(told)
     for tp, records in left.items() if burst and rate else ():
-        own = burst.get(tp, 0) / sum(burst.values())
-        longest = max(longest, 2 * records / max(rate * max(own, 1 / len(burst)), 1.0))
+        longest = max(longest, 2 * records / max(rate * share_of(tp, burst), 1.0))
     return longest
+
+
+def share_of(tp: Slice, burst: Mapping[Slice, int]) -> float:
+    """A partition's part of the opening burst, or the mean part in its topic (else of all), whichever is more."""
+    beside = [count for (topic, _), count in burst.items() if topic == tp[0]] or list(burst.values())
+    return max(burst.get(tp, 0), sum(beside) / len(beside)) / sum(burst.values())
 
 
 def _backlog(q: Partition, at_ns: int) -> int:
