@@ -264,7 +264,21 @@ def test_lines_that_tell_no_beginnings_on_one_topic_are_told() -> None:
 @pytest.mark.parametrize(("offset", "found"), [(0, 0), (1, 1)])
 def test_a_place_that_an_effect_names_is_one_of_its_own_topic(offset: int, found: int) -> None:
     """The headers name partition and offset; the topic is that in which the record lies."""
-    claims = [effect(0), Line("sink", "effect", {"id": "small.r0", "outcome": "ok", "partition": 0, "offset": offset})]
+    claims = [
+        effect(0, partition=0, offset=0),
+        Line("sink", "effect", {"id": "small.r0", "outcome": "ok", "partition": 0, "offset": offset}),
+    ]
     settings = replace(EXAMPLE, sink="http")
     lines = of_two([assigned("m0")], handled("m0", 0, 1), committed(2), claims)
     assert finding("misplaced", lines, settings=settings).count == found
+
+
+@pytest.mark.parametrize("told_on_both", [True, False])
+def test_ids_must_be_told_on_every_topic(told_on_both: bool) -> None:
+    """What the lines of one topic name says nothing of those of the other."""
+    named = [replace(line, fields=line.fields | {"id": f"r{line.fields['offset']}"}) for line in handled("m0", 0, 1)]
+    small = there(handled("m0", 0, 1), topic=SMALL)
+    if told_on_both:
+        small = [replace(line, fields=line.fields | {"id": f"small.r{line.fields['offset']}"}) for line in small]
+    missing = finding("misplaced", of_two([assigned("m0")], named, small, committed(2))).not_judged
+    assert (missing is None) is told_on_both

@@ -186,6 +186,7 @@ from typing import Any
 import orjson
 
 SCHEMA = 1
+Slice = tuple[str, int]  # topic, partition
 
 BASE_FIELDS = {"source": str, "seq": int, "time_ns": int, "kind": str}
 # Fields that are attributes of an Event; everything else on a line is in `details`.

@@ -340,7 +340,7 @@ class FileReader:
         id_hash[named] = id_hashes(columns.text("id", rows[named]))
         told = named[kinds[named] == Kind.DELIVERED]
         known[told] = self._named.known_of(id_hash[told])
-        self.builder.ids_told |= bool(len(told))
+        self.builder.ids_told.update(pc.unique(columns.text("topic", rows[told])).to_pylist())
         text = pc.if_else(pa.array(kinds == Kind.RECORD), columns.text("key", rows), pa.scalar(None, pa.string()))
         unsent = known & Known.UNSENT > 0
         return id_hash, known, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text

@@ -146,7 +146,8 @@ class IdJoins:
         if nowhere.any():
             slices = np.where(nowhere, self.builder.slice_of_nowhere(), slices)
         compared = self._compared(columns, rows, id_hash)
-        self.builder.bodies_compared |= bool((compared > 0).any())
+        topics = [topic for topic, _ in self.builder.slices]
+        self.builder.bodies_compared.update(topics[number] for number in np.unique(slices[compared > 0]).tolist())
         unsent = pa.array(known & Known.UNSENT > 0)
         members = {name: number + 1 for name, number in self.builder.members.items()}
         return made_rows(

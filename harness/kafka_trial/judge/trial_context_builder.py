@@ -7,7 +7,7 @@ Nothing here grows with the load, but for the clock (one pair a second) and one 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,8 +84,8 @@ class TrialContextBuilder(HistoryNames):
     sink_seen: bool = False
     rows_told: bool = False
     states_compared: bool = False
-    bodies_compared: bool = False
-    ids_told: bool = False
+    bodies_compared: set[str] = field(default_factory=set)  # of effects of records of these topics
+    ids_told: set[str | None] = field(default_factory=set)  # of records of these topics
     sends: int = 0
     moved_sends: int = 0
     compacted: set[str] = field(default_factory=set)  # topics
@@ -145,8 +145,8 @@ class TrialContextBuilder(HistoryNames):
             sink_seen=self.sink_seen,
             rows_told=self.rows_told,
             states_compared=self.states_compared,
-            bodies_compared=self.bodies_compared,
-            ids_told=self.ids_told,
+            bodies_compared=self._of_all_topics(self.bodies_compared),
+            ids_told=self._of_all_topics(self.ids_told),
             sends=self.sends,
             moved_sends=self.moved_sends,
             compacted=tuple(sorted(self.compacted)),
@@ -162,6 +162,10 @@ class TrialContextBuilder(HistoryNames):
     def partitions_added(self) -> bool:
         """Whether a topic of the group was seen with different numbers of partitions."""
         return any(len(counts) > 1 for counts in self.partition_counts_seen.values())
+
+    def _of_all_topics(self, seen: Set[Any]) -> bool:
+        """Whether something was seen of records of every topic of the group: each may have a listener of its own."""
+        return bool(seen) and (len(self.topics) < 2 or seen >= {*self.topics})
 
     def _partitions(self) -> int:
         """Returns how many partitions the first topic was seen to have at most."""

@@ -25,7 +25,7 @@ from itertools import islice
 import orjson
 
 from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.history.event import Event, from_line
+from kafka_trial.history.event import Event, Slice, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import line_index
 from kafka_trial.judge.line_index import LineIndex, Stretch
@@ -36,7 +36,6 @@ from kafka_trial.verdict.collect import own_events
 AROUND = 6
 MARKS_MAX = 12  # events marked in one excerpt; an anomaly may have proofs without end
 
-Slice = tuple[str, int]  # topic, partition
 Order = tuple[int, str, int]
 
 # What belongs to the life of one partition; the rest (sends, log ends, fetches) would drown it.

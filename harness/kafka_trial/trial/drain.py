@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kafka_trial.history.event import Slice
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.model.liveness_bounds import DrainBound, Timing, drain_bound
 from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.progress import Progress, Slice
+from kafka_trial.trial.progress import Progress
 
 MARGIN_S = 2.0
 SECOND_NS = 1_000_000_000

@@ -22,6 +22,7 @@ from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.cluster.toxiproxy import ProxyLog
 from kafka_trial.consumers.consumer import NEVER_ASSIGNED, Group, MemberFailure
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
+from kafka_trial.history.event import Slice
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.model.drain_backlog import DrainBacklog, slowest_backlog
@@ -36,7 +37,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress, Slice
+from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer

@@ -14,13 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafka_trial.history.event import Event
+from kafka_trial.history.event import Event, Slice
 from kafka_trial.history.store import HistoryTail, RunFolder
 from kafka_trial.model.group_timeouts import TIMES_FURTHER, Movements
 from kafka_trial.model.liveness_bounds import FRESH_MIN
 
 NEVER = 2**63 - 1
-Slice = tuple[str, int]  # topic, partition
 RecordPlace = tuple[str, int, int]  # topic, partition, offset
 Commit = tuple[int, Slice, int, int]  # when written, where, position, place in the offsets log
 SECOND_NS = 1_000_000_000

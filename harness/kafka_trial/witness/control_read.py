@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
+from kafka_trial.history.event import Slice
 from kafka_trial.history.record_ids import checksums, record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
@@ -23,7 +24,6 @@ _POLL_S: Final = 0.2
 _RETRY_S: Final = 0.2
 _RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 _QUEUE_KIB: Final = 65536
-Slice = tuple[str, int]  # topic, partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from kafka_trial.history.event import Slice
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.cluster_queries import EARLIEST, LATEST, Topic
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import GroupState
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.control_read import Slice, control_read
+from kafka_trial.witness.control_read import control_read
 from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, Answer, deadline_s, serve
 
 T = TypeVar("T")

@@ -161,9 +161,9 @@ def start_producer(
     return handle
 
 
-def topic_load_to_json(stream: TopicLoad) -> str:
+def topic_load_to_json(topic_load: TopicLoad) -> str:
     """Returns what one topic gets as an argument of the process."""
-    return orjson.dumps(dataclasses.asdict(stream)).decode()
+    return orjson.dumps(dataclasses.asdict(topic_load)).decode()
 
 
 def topic_load_from_json(text: str) -> TopicLoad:
