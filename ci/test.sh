@@ -8,14 +8,18 @@ cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
-readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
+readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1 -o tmp_path_retention_count=9)
 # What runs beside takes both cores where the live tests leave them, and at the end, when it is alone.
 readonly WORKERS=(-n 2 --dist loadfile)
 # A session of its own has a share of the processor of its own (autogroup): what needs no cluster gets one as a broker
 # does, for beside the harness brokers and members would get next to nothing; what is lengthy gets what all others leave.
 readonly YIELDING=(setsid sh -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"' sh)
 log=$(mktemp) computed=$(mktemp)
-beside='' computing='' part=''
+# pytest keeps the folders of the last three runs that it finds in one place: a place of its own for each of ours, kept
+# where something failed.
+PYTEST_DEBUG_TEMPROOT=$(mktemp -d "${TMPDIR:-/tmp}/kt-XXXXXX")
+export PYTEST_DEBUG_TEMPROOT
+beside='' computing='' part='' said=1
 # Of a whole tier on two warm cores, in seconds; an overrun fails, unless KAFKA_TRIAL_BUDGET=told. What is
 # trained beside the tests (Kafka's archives, and Spark's, which each installation has anew) takes minutes, or too long, and
 # then whatever starts a JVM is slower: so it comes first.
@@ -26,7 +30,15 @@ if [ "$*" = "--tier everyday" ]; then
 fi
 readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
-trap 'kill "$beside" "$computing" 2>/dev/null; rm -f "$log" "$computed"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
+trap 'kill "$beside" "$computing" 2>/dev/null; rm -f "$log" "$computed"; tidy; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
+
+tidy() { # the folders of the tests go, unless somebody may want to look into them
+  if [ "$said" = 0 ]; then
+    rm -rf "$PYTEST_DEBUG_TEMPROOT"
+  else
+    echo "the folders of the tests are kept in $PYTEST_DEBUG_TEMPROOT" >&2
+  fi
+}
 
 share() { # the nice value of this session against those of brokers and members, as kafka_trial/trial/stall_prevention.py has it
   { echo "$1" >"$AUTOGROUP"; } 2>/dev/null || true

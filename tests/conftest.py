@@ -67,6 +67,12 @@ def is_sampled(item: pytest.Item) -> bool:
     return "sampled" in getattr(getattr(item, "callspec", None), "params", ())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def folders_outlive_runs_inside(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Gives the runs of pytest that tests start a place of their own: where they find ours, they remove the oldest."""
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(tmp_path_factory.mktemp("runs"))
+
+
 @pytest.fixture(scope="session")
 def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample | None]:
     """Holds the sampled trials that items wait for; None if none does."""

@@ -189,7 +189,9 @@ def test_what_comes_faster_than_the_group_works_decides_nothing() -> None:
     for offset in range(300):
         lines += [after(0.09), processed("m0", offset)]
     found = finding(NAME, lines, **appended(*arrivals))
-    assert (found.instances, [str(reason)[:24] for reason in found.undecided]) == ((), ["more was sent than the g"])
+    assert (found.instances, [*found.undecided]) == ((), [Undecided.LOAD_TOO_FAST])
+    found = finding(NAME, [*lines, waited(30.0, 28.0)], **appended(*arrivals))
+    assert (found.instances, [*found.undecided]) == ((), [Undecided.NO_PROCESSOR])
 
 
 def test_who_keeps_up_was_not_sent_too_much() -> None:
@@ -214,6 +216,22 @@ def test_a_machine_that_had_no_time_decides_nothing(line: Line) -> None:
     """The wait would be within the claim without it, and another is not."""
     assert undecided(NAME, [*BEGUN, after(6), line, after(3), handled("m0", 0)], **appended(1)) == 1
     assert excuses(*BEGUN, after(20), line, after(3), handled("m0", 0), **appended(1)) == [(0, 0, None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (after(0), Undecided.HANDLED_WHEN),
+        (stood_still(2), Undecided.HANDLED_WHEN),
+        (stood_still(4), Undecided.DELAYED),
+        (waited(4.0, 5.0), Undecided.NO_PROCESSOR),
+    ],
+    ids=["idle", "stood still too briefly", "stood still", "had no processor"],
+)
+def test_a_machine_that_had_no_time_is_named_where_it_explains_the_longest_wait(line: Line, reason: str) -> None:
+    """Nobody knows when the record was handled, and without the machine's wait it would be in time by any bound."""
+    frame = appended(1) | {"settings": with_settings(lag_age_max_s=5, stdout="buffered")}
+    assert [*finding(NAME, [*BEGUN, after(6), line, after(3), handled("m0", 0)], **frame).undecided] == [reason]
 
 
 def test_lines_out_of_a_buffer_decide_nothing() -> None:

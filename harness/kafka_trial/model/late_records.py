@@ -68,8 +68,11 @@ def late_records(batch: Batch) -> LateRecords:
     excused = at_earliest(waits["counted_ns"]) <= allowed_ns
     in_a_batch = ~excused & (at_earliest(waits["counted_least_ns"]) <= limit_ns + waits["batch_ns"])
     since_ns, until_ns = waits["since_ns"], waits["until_ns"]
-    stalled_ns = _machine_stalled_ns(about, since_ns, until_ns)
     queued = excused & (at_earliest(waits["counted_ns"]) > limit_ns)
+    outpaced = queued & waits["too_fast"]
+    beyond_ns = np.where(certain, waits["counted_least_ns"], waits["counted_ns"]) - np.where(queued, limit_ns, allowed_ns)
+    may_be_late = ~excused | outpaced
+    stalled_ns = _machine_stalled_ns(about, since_ns, until_ns)
     withheld_ns = stalled_ns + waited_for_a_processor(about, since_ns, until_ns)
     waits = waits.having(
         allowed_ns=allowed_ns,
@@ -77,10 +80,10 @@ def late_records(batch: Batch) -> LateRecords:
         member=_owners(batch, waits["slice"], np.minimum(since_ns + limit_ns, until_ns)),
     )
     why = undecided_because(
-        (Undecided.LOAD_TOO_FAST, queued & waits["too_fast"]),
+        (Undecided.DELAYED, may_be_late & (beyond_ns <= stalled_ns)),
+        (Undecided.NO_PROCESSOR, may_be_late & (beyond_ns <= withheld_ns)),
+        (Undecided.LOAD_TOO_FAST, outpaced),
         (Undecided.IN_A_BATCH, in_a_batch & certain),
-        (Undecided.DELAYED, certain & (waits["counted_least_ns"] - stalled_ns <= allowed_ns)),
-        (Undecided.NO_PROCESSOR, certain & (waits["counted_least_ns"] - withheld_ns <= allowed_ns)),
         (Undecided.HANDLED_WHEN, ~excused & ~certain),
     )
     return _one_row_per_stretch(about, waits.having(why=why))
