@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,9 +23,11 @@ from kafka_trial.history.refused_requests import refusals_in_words, refused_of_r
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.html import write_reports
+from kafka_trial.report.report_data import consumer_name
 from kafka_trial.verdict.causes import causes_of
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide, severity, weigh
+from kafka_trial.verdict.groups import verdict_of_all
 from kafka_trial.verdict.messages import message, plain
 from kafka_trial.verdict.verdict_input import Scope, VerdictInput, claim_of, scope_of
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 # An audit has no scenario and no schedule: no partition must have had work, no number of records must have been judged.
 OF_AN_AUDIT = Scope(partitions=None, records_judged_min=0)
 VERDICT_SCHEMA = 1
+NO_GROUPS: Mapping[str, tuple[str, Verdict]] = MappingProxyType({})
 LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
@@ -45,7 +49,8 @@ def check_run(
     spark_master: str | None = None,
     partitions: int | None = None,
 ) -> Verdict:
-    """Judges the history of a run folder again, writes the verdict and the pages, and returns the verdict.
+    """Judges the history of a run folder again, writes the verdict and the pages, and returns the verdict; that of a
+    trial of several groups is the worst of theirs, each of which has its own in its own folder.
 
     `spark` is an existing session; without one, `spark_master` is a Spark master's URL (this machine by default).
     `partitions` are those of Spark. The verdict depends on none of them.
@@ -55,15 +60,23 @@ def check_run(
         StartError: there is no Java to run Spark on, or nobody answers at the master's URL.
     """
     plugins.require(_made_with(folder))
-    verdict = reach_verdict(folder, judge(folder, spark=spark, master=spark_master, partitions=partitions))
+    further = {
+        name: (consumer_name(group), check_run(group, spark=spark, spark_master=spark_master, partitions=partitions))
+        for name, group in folder.groups.items()
+    }
+    judgement = judge(folder, spark=spark, master=spark_master, partitions=partitions)
+    verdict = reach_verdict(folder, judgement, further)
     write_reports(folder)
     return verdict
 
 
-def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
+def reach_verdict(
+    folder: RunFolder, judgement: Judgement, further: Mapping[str, tuple[str, Verdict]] = NO_GROUPS
+) -> Verdict:
     """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet.
 
-    Where the history is an audit's, its own rules come between the judge and the decision.
+    Where the history is an audit's, its own rules come between the judge and the decision. `further`: of each further
+    group its consumer's name and its verdict.
     """
     claim, unknowns = claim_of(folder)
     events = list(own_events(folder))
@@ -74,7 +87,7 @@ def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
         collected = collect_audit(folder, collected, judgement, events, claim)
     refused = map(plain, refusals_in_words(refused_of_run(folder.history)))
     collected = replace(collected, notes=(*collected.notes, *causes_of(folder, judgement.findings), *refused))
-    verdict = decide(collected, claim)
+    verdict = verdict_of_all(decide(collected, claim), consumer_name(folder), further)
     pq.write_table(judgement.series, folder.path / "series.parquet")
     write_verdict(folder, verdict, collected)
     return verdict
@@ -99,7 +112,7 @@ def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
         {name: value for name, value in violation.items() if name != "follows" or value is not None}
         for violation in table["violations"]
     ]
-    for name in ("notes", "printed"):
+    for name in ("notes", "printed", "groups"):
         if not table[name]:
             del table[name]
     return table

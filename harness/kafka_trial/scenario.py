@@ -13,7 +13,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Load:
     `null_values`: which part of all records has no value (in a compacted topic a tombstone: "delete this key");
     `null_keys`: which part of them has no key, beside others that have one; `unreadable_values`: which part has a value
     that nobody can decode, neither as JSON nor as text, evenly. `factor`: which part of its scenario's own
-    load this is; opening burst, rate and bursts are multiplied by it already (`trial/spec.py`).
+    load this is; opening burst, rate and bursts are multiplied by it already (`trial/load_factor.py`).
     """
 
     opening_burst: int = 2000
@@ -97,12 +97,27 @@ class FurtherTopic:
 
 
 @dataclass(frozen=True)
+class FurtherGroup:
+    """A further group beside the one on trial: a consumer of its own on the same topics, with a verdict of its own.
+
+    `consumer`: its consumer.toml, from the folder of the scenario's file, or the name of a fixture. `topics`: which it
+    reads, by the names of further topics; "first" is the first one's; None: all. `members` None: as its file says.
+    """
+
+    name: str
+    consumer: str
+    topics: tuple[str, ...] | None = None
+    members: int | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase.
 
     `after = "stable"`: `at_s` counts from the instant at which the steps before it are over and the group is stable
     again, with as many members as when the faults began and a few more records on every partition. `after = "healed"`:
-    from the instant at which the last of them is healed, whatever has become of the group.
+    from the instant at which the last of them is healed, whatever has become of the group. `group`: the further group
+    whose members it is on, and whose steps before it count; empty: the one on trial.
     """
 
     fault: str
@@ -111,6 +126,7 @@ class Step:
     for_s: float = 5.0
     options: Mapping[str, Any] = field(default_factory=dict)
     after: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,6 +152,7 @@ class Scenario:
     limits: Limits = Limits()
     min_faults_s: float = 0.0
     further_topics: tuple[FurtherTopic, ...] = ()
+    further_groups: tuple[FurtherGroup, ...] = ()
 
     @property
     def topics(self) -> tuple[Topic, ...]:
@@ -146,6 +163,12 @@ class Scenario:
     def loads(self) -> tuple[Load, ...]:
         """What each topic gets, in their order."""
         return self.load, *(_further_load(self.load, one) for one in self.further_topics)
+
+
+def topics_read(scenario: Scenario, group: FurtherGroup) -> list[int]:
+    """Returns which topics of a scenario a further group reads, by their places among all."""
+    names = [FIRST_TOPIC, *(one.name for one in scenario.further_topics)]
+    return [place for place, name in enumerate(names) if group.topics is None or name in group.topics]
 
 
 LOAD_KEYS_PER_TOPIC = ("opening_burst", "rate_per_s", "keys", "key_count", "size_bytes_min", "size_bytes_max")
@@ -163,6 +186,7 @@ WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 CONDITIONS = ("", STABLE, HEALED)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 FURTHER_NAME_MAX = 40
+FIRST_TOPIC = "first"  # how further groups name the first topic
 
 
 def scenario_problems(scenario: Scenario) -> list[str]:
@@ -187,11 +211,8 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         place = f"further_topics[{number}]"
         checks |= _load_checks(place, scenario.loads[number + 1])
         checks |= _topic_checks(f"{place}.topic", further.topic, brokers=scenario.brokers)
-        checks[f"{place}.name = {shown(further.name)} must be 1 to {FURTHER_NAME_MAX} of a-z, 0-9 and -"] = bool(
-            re.fullmatch(f"[a-z0-9-]{{1,{FURTHER_NAME_MAX}}}", further.name)
-        )
-        earlier = {one.name for one in scenario.further_topics[:number]}
-        checks[f"{place}.name = {shown(further.name)} is another one's already"] = further.name not in earlier
+        checks |= _name_checks(place, further.name, [one.name for one in scenario.further_topics[:number]])
+    checks |= _group_checks(scenario)
     for number, step in enumerate(scenario.schedule):
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
@@ -201,6 +222,39 @@ def scenario_problems(scenario: Scenario) -> list[str]:
             f'{place}: after = "{STABLE}" waits for records, and with load.quiet_after_s none may come'
         ] = not waits_for_records
     return [message for message, holds in checks.items() if not holds]
+
+
+def _name_checks(place: str, name: str, earlier: Sequence[str]) -> dict[str, bool]:
+    allowed = bool(re.fullmatch(f"[a-z0-9-]{{1,{FURTHER_NAME_MAX}}}", name))
+    return {
+        f"{place}.name = {shown(name)} must be 1 to {FURTHER_NAME_MAX} of a-z, 0-9 and -": allowed,
+        f"{place}.name = {shown(name)} is another one's already": name not in earlier,
+    }
+
+
+def _group_checks(scenario: Scenario) -> dict[str, bool]:
+    groups, known = scenario.further_groups, [FIRST_TOPIC, *(one.name for one in scenario.further_topics)]
+    checks: dict[str, bool] = {}
+    for number, group in enumerate(groups):
+        place = f"further_groups[{number}]"
+        checks |= _name_checks(place, group.name, [one.name for one in groups[:number]])
+        checks[f"{place}.members must be at least 1"] = group.members is None or group.members >= 1
+        topics = known if group.topics is None else group.topics
+        checks[f"{place}.topics is empty: leave it out for all topics, or name some of {', '.join(known)}"] = bool(
+            topics
+        )
+        checks[f"{place}.topics names one twice"] = len({*topics}) == len(topics)
+        for topic in topics:
+            checks[none_of(f"{place}.topics", topic, known)] = topic in known
+    if groups:
+        name_taken = f"further_topics: with further groups no topic may be called {FIRST_TOPIC}: that is the first one"
+        checks[name_taken] = FIRST_TOPIC not in known[1:]
+    names = ["", *(one.name for one in groups)]
+    for number, step in enumerate(scenario.schedule):
+        checks[none_of(f"schedule[{number}] ({step.fault}): group", step.group, names[1:] or ["none"])] = (
+            step.group in names
+        )
+    return checks
 
 
 def _load_checks(place: str, load: Load) -> dict[str, bool]:
@@ -237,7 +291,19 @@ def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
         return None, [f"cannot be read as TOML: {reason(error)}"]
     if isinstance(table.get("load"), dict) and "factor" in table["load"]:
         return None, ["load.factor says what a run has done: lessen the load with --load, or [load] in consumer.toml"]
-    return _of_our_schema({"name": path.stem} | table)
+    scenario, problems = _of_our_schema({"name": path.stem} | table)
+    return (None if scenario is None else _with_consumers_beside(scenario, path.parent)), problems
+
+
+def _with_consumers_beside(scenario: Scenario, folder: Path) -> Scenario:
+    """Returns a scenario whose further groups name their consumers by absolute paths where these lie in `folder`."""
+    groups = scenario.further_groups
+    places = [(folder / one.consumer).absolute() for one in groups]
+    found = [
+        dataclasses.replace(one, consumer=str(place)) if place.exists() else one
+        for one, place in zip(groups, places, strict=True)
+    ]
+    return dataclasses.replace(scenario, further_groups=tuple(found))
 
 
 def scenario_from_json(path: Path) -> tuple[Scenario | None, list[str]]:
@@ -279,10 +345,12 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     if scenario.load.factor == 1:
         del table["load"]["factor"]
     for step in table["schedule"]:
-        if not step["after"]:
-            del step["after"]
-    if not scenario.further_topics:
-        del table["further_topics"]
+        for later in ("after", "group"):
+            if not step[later]:
+                del step[later]
+    for later in ("further_topics", "further_groups"):
+        if not table[later]:
+            del table[later]
     return table
 
 

@@ -43,13 +43,15 @@ def init(options: Namespace) -> int:
 
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial or several in turn, judged and reported."""
+    from kafka_trial.cluster.wiring import LANES
     from kafka_trial.trial.runs import ask, consumer_in_words, run_all
     from kafka_trial.trial.session import Session
 
     asked, cluster = ask(options)
+    lanes = max(LANES, *(one.trial_spec.lanes_in_all for one in asked))
     with (
         Console() as console,
-        Session(console=console, judging=not options.no_check, cluster=cluster) as session,
+        Session(console=console, judging=not options.no_check, cluster=cluster, lanes=lanes) as session,
     ):
         if told := consumer_in_words(options.consumer):
             console.say(told)

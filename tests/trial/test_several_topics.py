@@ -45,8 +45,9 @@ from kafka_trial.scenario import (
     scenario_problems,
     scenario_to_table,
 )
+from kafka_trial.trial.load_factor import at_load, load_too_small
 from kafka_trial.trial.progress import Progress
-from kafka_trial.trial.spec import at_load, load_too_small, make_trial_spec, scenario_consumer_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
 from kafka_trial.verdict.unknown_reasons import coverage_gaps
 from kafka_trial.verdict.verdict_input import Scope
 from kafka_trial.workload.workload import OPENING_BURST, STEADY, TopicLoad, all_ops

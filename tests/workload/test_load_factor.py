@@ -19,7 +19,7 @@ from kafka_trial.scenario import (
     scenario_from_toml,
     scenario_to_table,
 )
-from kafka_trial.trial.spec import at_load, load_too_small, records_planned
+from kafka_trial.trial.load_factor import at_load, load_too_small, records_planned
 
 WHOLE = Scenario(
     "s",

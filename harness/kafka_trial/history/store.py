@@ -1,6 +1,6 @@
 """The run folder: where one trial's spec, history, logs and judgement lie (its layout is a contract).
 
-`run.json scenario.json consumer.toml consumer/ payload/ schedule.json history/ logs/ cache/ verdict.json
+`run.json scenario.json consumer.toml consumer/ payload/ schedule.json history/ logs/ cache/ groups/ verdict.json
 anomalies.jsonl series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
 It is read whole, or by a `HistoryTail` while it is being written.
 
@@ -29,6 +29,7 @@ from kafka_trial.errors import InputError, StartError, UnjudgeableError, shown
 from kafka_trial.history.event import Event, from_line
 
 RUN_SCHEMA = 1
+GROUPS = "groups"  # the folder of the further groups
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ class RunFolder:
     @property
     def cache(self) -> Path:
         return self.path / "cache"
+
+    @property
+    def groups(self) -> dict[str, RunFolder]:
+        """The run folders of the further groups of a trial, by name: each of them holds all that it is judged by."""
+        places = sorted((self.path / GROUPS).glob("*/history"))
+        return {place.parent.name: RunFolder(place.parent) for place in places}
 
     def write_json(self, name: str, value: Any) -> None:
         """Writes `<name>` whole or not at all, keys sorted."""
@@ -217,18 +224,19 @@ ASKED = ("scenario.json", "schedule.json", "consumer.toml")
 
 
 def pack(folder: RunFolder, file: Path) -> None:
-    """Packs the trial's spec and the history of a run folder; whole or not at all.
+    """Packs the trial's spec and the history of a run folder, and of its groups; whole or not at all.
 
     Raises:
         InputError: its facts are missing or damaged.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.part")
-    asked = [place for name in ASKED if (place := folder.path / name).exists()]
     with tarfile.open(temporary, "w:xz") as archive:
-        _add(archive, RUN_METADATA, _run_metadata(folder))
-        for place in (*asked, *folder.history_files()):
-            _add(archive, str(place.relative_to(folder.path)), place.read_bytes())
+        for one in (folder, *folder.groups.values()):
+            asked = [place for name in ASKED if (place := one.path / name).exists()]
+            _add(archive, str((one.path / RUN_METADATA).relative_to(folder.path)), _run_metadata(one))
+            for place in (*asked, *one.history_files()):
+                _add(archive, str(place.relative_to(folder.path)), place.read_bytes())
     temporary.replace(file)
 
 

@@ -70,7 +70,9 @@ def late_records(batch: Batch) -> LateRecords:
     since_ns, until_ns = waits["since_ns"], waits["until_ns"]
     queued = excused & (at_earliest(waits["counted_ns"]) > limit_ns)
     outpaced = queued & waits["too_fast"]
-    beyond_ns = np.where(certain, waits["counted_least_ns"], waits["counted_ns"]) - np.where(queued, limit_ns, allowed_ns)
+    beyond_ns = np.where(certain, waits["counted_least_ns"], waits["counted_ns"]) - np.where(
+        queued, limit_ns, allowed_ns
+    )
     may_be_late = ~excused | outpaced
     stalled_ns = _machine_stalled_ns(about, since_ns, until_ns)
     withheld_ns = stalled_ns + waited_for_a_processor(about, since_ns, until_ns)

@@ -90,7 +90,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
     gaps: list[str] = []
     verdict = _verdict(folder)
     run, scenario = (_optional(folder, name, gaps) for name in ("run.json", "scenario.json"))
-    consumer = _consumer_name(folder, gaps)
+    consumer = consumer_name(folder, gaps)
     return Report(
         schema=REPORT_SCHEMA,
         consumer=consumer or MISSING,
@@ -290,11 +290,14 @@ def _optional(folder: RunFolder, name: str, gaps: list[str]) -> Mapping[str, Any
     return value if isinstance(value, Mapping) else {}
 
 
-def _consumer_name(folder: RunFolder, gaps: list[str]) -> str:
+def consumer_name(folder: RunFolder, gaps: list[str] | None = None) -> str:
+    """Returns the name that a run folder's consumer.toml gives; empty where it cannot be read, which `gaps` then
+    says."""
     try:
         return _said(tomllib.loads((folder.path / "consumer.toml").read_text(encoding="utf-8")), "name")
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        gaps.append(f"consumer.toml cannot be read: {type(error).__name__}")
+        if gaps is not None:
+            gaps.append(f"consumer.toml cannot be read: {type(error).__name__}")
         return ""
 
 

@@ -35,6 +35,7 @@ def text_of(report: Report) -> str:
     """Returns a report as text."""
     verdict = report.verdict
     lines = [report.headline, f"worst: {report.worst}", f"replay: {report.replay}", "", *_asked(report)]
+    lines += _section("groups of this trial", _groups(verdict.get("groups", ())))
     lines += _section("violations", _violations(verdict, report.metadata.libraries))
     lines += _section(REASONS.get(verdict["verdict"], GAPS), verdict["reasons"])
     lines += _section("notes", [bounded(note, most=NOTE_MAX) for note in verdict.get("notes", ())])
@@ -90,6 +91,13 @@ def _ran(metadata: RunMetadata) -> Iterator[str]:
     }
     if told := [f"{name} {words}" for name, words in parts.items() if words]:
         yield "; ".join(told)
+
+
+def _groups(groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields the verdict on each of several groups; of a further one also where all that is said of it lies."""
+    for row in groups:
+        place = f"  groups/{row['name']}/report.txt" if row["name"] else ""
+        yield f"{row['verdict'].upper():8} {row['name'] or 'first'} ({row['consumer']}){place}"
 
 
 def _not_judged(verdict: Mapping[str, Any]) -> Iterator[str]:

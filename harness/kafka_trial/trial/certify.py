@@ -157,7 +157,7 @@ def lanes_of(certify_request: CertifyRequest) -> int:
         spec = spec_from_toml(consumer, image=image)
         scenarios = [one for one in registry.scenarios().values() if _problem(certify_request, spec, one) is None]
         specs = [make_trial_spec(one, consumer, seed=1, image=image, load=certify_request.load) for one in scenarios]
-        lanes += [one.lanes for one in specs]
+        lanes += [one.lanes_in_all for one in specs]
     return max(lanes)
 
 

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.model.drain_backlog import DrainBacklog, slowest_backlog
 from kafka_trial.model.liveness_bounds import FRESH_MIN, NO_BACKLOG, Timing, convergence_bound_s
 from kafka_trial.nemesis.context import FaultContext
-from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
+from kafka_trial.nemesis.schedule import Plan, plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
@@ -40,10 +40,11 @@ from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
-from kafka_trial.workload.handle import ProducerHandle, counts_in_words, start_producer
+from kafka_trial.workload.handle import LoadOfAnother, ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 from kafka_trial.workload.workload import TopicLoad
 
+WORKLOAD_FILE = "workload.jsonl"
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
 SNAPSHOT_WITHIN_S = 60.0
 LOAD_STOPS_WITHIN_S = 30.0
@@ -82,15 +83,18 @@ class TrialEnvironment:
     postgres: PostgresServer | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
+    calibrated_within_s: float = 0.0  # how long the opening burst and its drain took
     opening_burst: Mapping[Slice, int] = field(default_factory=dict)  # its records, by partition
     stage: str | None = None  # of an upgrade: whose phases begin now
     staged: bool = False  # it has several stages: each snapshot reads the whole topic
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
-    _producer: ProducerHandle | None = field(default=None)
+    beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
+    played: Plan | None = None  # what it played itself, and what its roles were
+    _producer: ProducerHandle | LoadOfAnother | None = field(default=None)
     _failures_noted: list[MemberFailure] = field(default_factory=list)
 
     @property
-    def producer(self) -> ProducerHandle:
+    def producer(self) -> ProducerHandle | LoadOfAnother:
         assert self._producer is not None, "started by `start_workload`"
         return self._producer
 
@@ -219,7 +223,13 @@ class TrialEnvironment:
         return not failures
 
     def start_workload(self) -> None:
-        """Starts the workload's process, which sends nothing yet."""
+        """Starts the workload's process, which sends nothing yet; a further group has that of the first, and in its
+        history the same file."""
+        if self.beside is not None:
+            records = sum(load.opening_burst for load in self.trial_spec.scenario.loads)
+            self._producer = LoadOfAnother(records)
+            (self.folder.history / WORKLOAD_FILE).hardlink_to(self.beside.folder.history / WORKLOAD_FILE)
+            return
         self._producer = self.stack.enter_context(
             start_producer(
                 self.child_processes,
@@ -241,7 +251,8 @@ class TrialEnvironment:
         began_s = time.monotonic()
         count = self.producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
         drained = self._drained(count, until_s=began_s + CALIBRATION_WITHIN_S)
-        took_s = max(1.0, time.monotonic() - began_s)
+        self.calibrated_within_s = time.monotonic() - began_s
+        took_s = max(1.0, self.calibrated_within_s)
         self.rate_per_s, self.opening_burst = drained / took_s, dict(self.ends())
         self.record(
             "calibrated",
@@ -285,14 +296,21 @@ class TrialEnvironment:
     def play_schedule(self) -> None:
         """Plays the plan; schedule.json then holds which targets the roles were."""
         trial_spec = self.trial_spec
-        played, _ = run_schedule(
+        self.played, _ = run_schedule(
             self.context,
-            trial_spec.plan,
+            trial_spec.own_plan,
             exact=trial_spec.exact,
             progress=self.show_progress,
             await_stable=self.await_stable,
         )
-        self.folder.write_json("schedule.json", plan_to_table(played))
+        self.write_schedule()
+
+    def write_schedule(self) -> None:
+        """Writes which targets the roles were: of a further group's plan, also of what the first one has played."""
+        done = {one.no: one for of in (self, self.beside) if of and of.played for one in of.played.faults}
+        plan = self.trial_spec.plan
+        known = replace(plan, faults=tuple(done.get(one.no, one) for one in plan.faults))
+        self.folder.write_json("schedule.json", plan_to_table(known))
 
     def heal_everything(self) -> None:
         """Makes sure that no toxic, no closed proxy and no dead broker or member is left."""
@@ -449,7 +467,7 @@ class TrialEnvironment:
 
     def show_progress(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
-        if lost := self.cluster.lost or self._postgres_lost():
+        if lost := self.abandoned or self.cluster.lost or self._postgres_lost():
             raise UnjudgeableError(lost)
         self.console.progress(text, left_s=left_s)
 

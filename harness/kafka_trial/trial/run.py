@@ -1,8 +1,8 @@
 """The story of one trial: prepare → steady → faults → heal → drain → snapshot → stop.
 
-Everything a phase needs is in the `TrialEnvironment` (`environment.py`), opened in `prepare` and closed by the `with`
-in `run_trial`, whatever happens in between. Nothing is judged here: facts go into the history, the judge reads them
-later.
+Everything a phase needs is in the `TrialEnvironment` (`environment.py`), one for each group (`cast.py`), opened and
+closed by the `with` in `_tell`, whatever happens in between. Nothing is judged here: facts go into the history, the
+judge reads them later.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import Limits
+from kafka_trial.trial.cast import INTERRUPTED, open_cast, side_by_side
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.drain import MARGIN_S
 from kafka_trial.trial.environment import TrialEnvironment
-from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec
 
 STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`requested_timeouts.py`)
@@ -36,42 +36,66 @@ def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, con
 
 
 def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
-    with open_trial_environment(trial_spec, cluster, folder, console) as environment:
+    with open_cast(trial_spec, cluster, folder, console) as cast:
         try:
-            if prepare(environment):
-                steady(environment)
-                faults(environment)
-                heal(environment)
-                drain(environment)
-            snapshot(environment)
-            stop(environment)
-            environment.expect_room()  # what ran out may have cut a member's history
-            environment.end("ok")
+            side_by_side(cast, watch)
+            for environment in cast.values():  # of which the first one has the load
+                environment.start_workload()
+            if all(side_by_side(cast, TrialEnvironment.start_members)):
+                for phase in (calibrate, flow, faults):
+                    side_by_side(cast, phase)
+                for environment in cast.values():
+                    heal(environment)
+                side_by_side(cast, feed)
+                for environment in cast.values():
+                    environment.stop_load()
+                side_by_side(cast, drain)
+            for phase in (snapshot, stop):
+                side_by_side(cast, phase)
+            for environment in cast.values():
+                environment.expect_room()  # what ran out may have cut a member's history
+                environment.end("ok")
         except KeyboardInterrupt as interrupt:
-            environment.end("info", "interrupted by Ctrl-C")
+            for environment in cast.values():
+                environment.end("info", INTERRUPTED)
             raise Interrupted(f"interrupted; healed and cleaned up. The history so far: {folder.path}") from interrupt
         except KafkaTrialError as error:
-            environment.record("environment", message=environment.cause_of(error))
-            environment.end("info", f"{type(error).__name__}: {error}")
+            for environment in cast.values():
+                environment.record("environment", message=environment.cause_of(error))
+                environment.end("info", f"{type(error).__name__}: {error}")
             environment.expect_room()  # where it is full, nothing more is tried: no verdict could be written
 
 
 def prepare(environment: TrialEnvironment) -> bool:
     """Starts witnesses and members; False when the consumer never got to work where a control member did."""
-    environment.phase("prepare", f"{environment.trial_spec.members} members of {environment.trial_spec.consumer.name}")
-    environment.start_witnesses()
+    watch(environment)
     environment.start_workload()
     return environment.start_members()
 
 
+def watch(environment: TrialEnvironment) -> None:
+    """Starts the witnesses."""
+    environment.phase("prepare", f"{environment.trial_spec.members} members of {environment.trial_spec.consumer.name}")
+    environment.start_witnesses()
+
+
 def steady(environment: TrialEnvironment) -> None:
     """Sends the opening burst, measures how fast it drains, then lets the steady load flow."""
-    load = environment.trial_spec.scenario.load
-    environment.phase("steady", f"opening burst of {load.opening_burst} records")
-    began = environment.clock_s()
+    calibrate(environment)
+    flow(environment)
+
+
+def calibrate(environment: TrialEnvironment) -> None:
+    """Sends the opening burst and measures how fast it drains."""
+    environment.phase("steady", f"opening burst of {environment.trial_spec.scenario.load.opening_burst} records")
     environment.calibrate()
+
+
+def flow(environment: TrialEnvironment) -> None:
+    """Lets the steady load flow."""
     environment.producer.steady()
-    environment.let_pass(max(load.steady_s, STEADY_MIN_S - (environment.clock_s() - began)), "steady load")
+    least_s = STEADY_MIN_S - environment.calibrated_within_s
+    environment.let_pass(max(environment.trial_spec.scenario.load.steady_s, least_s), "steady load")
 
 
 def faults(environment: TrialEnvironment) -> None:
@@ -85,14 +109,18 @@ def faults(environment: TrialEnvironment) -> None:
 
 
 def heal(environment: TrialEnvironment) -> None:
-    """Makes the ground whole again (faults heal themselves; this makes sure); the load stops when the group has come to
-    rest, and every partition got some records more; one that is to be quiet has ended already.
-    """
+    """Makes the ground whole again: faults heal themselves; this makes sure."""
     environment.phase("heal", "network, members and brokers as before")
     environment.heal_everything()
+    if environment.beside is not None:
+        environment.write_schedule()  # by now it is known what was played for all
+
+
+def feed(environment: TrialEnvironment) -> None:
+    """Lets the load go on until the group has come to rest and every partition got some records more; one that is to
+    be quiet has ended already."""
     if environment.trial_spec.scenario.load.quiet_after_s is None:
         environment.feed_all()
-    environment.stop_load()
 
 
 def drain(environment: TrialEnvironment) -> None:

@@ -141,9 +141,10 @@ class Session:
         Raises:
             StartError: no history could be begun; for want of the consumer's image, before anything starts.
         """
-        if trial_spec.consumer.image is not None:
+        if trial_spec.images:
             with closing(connect()) as client:
-                require_image(client, trial_spec.consumer.image)
+                for image in trial_spec.images:
+                    require_image(client, image)
         folder = create_run_folder(out, trial_spec.scenario.name, trial_spec.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {trial_spec.seed}")
         if trial_spec.plays_other_steps:
@@ -161,7 +162,7 @@ class Session:
         return self.clusters.cluster_for(
             trial_spec.kafka_version,
             brokers=trial_spec.scenario.brokers,
-            lanes=trial_spec.lanes,
+            lanes=trial_spec.lanes_in_all,
             alone=trial_spec.plan.breaks_brokers,
             containers=trial_spec.in_containers,
         )

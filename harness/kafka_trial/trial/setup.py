@@ -68,9 +68,14 @@ RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 @contextmanager
 def open_trial_environment(
-    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
+    trial_spec: TrialSpec,
+    cluster: Cluster,
+    folder: RunFolder,
+    console: Console,
+    *,
+    beside: TrialEnvironment | None = None,
 ) -> Iterator[TrialEnvironment]:
-    """Opens everything a trial needs and closes it in reverse order.
+    """Opens everything a trial needs and closes it in reverse order; of a further group, `beside` the first one's.
 
     Raises:
         StartError: lanes, topic, processes or room on the disk are not to be had.
@@ -78,7 +83,7 @@ def open_trial_environment(
     """
     with ExitStack() as stack:
         try:
-            environment = _opened(stack, trial_spec, cluster, folder, console)
+            environment = _opened(stack, trial_spec, cluster, folder, console, beside)
         except OSError as error:
             message = f"the history in {folder.path} cannot be begun: {error}; free space, or choose --out"
             raise StartError(message) from error
@@ -86,7 +91,12 @@ def open_trial_environment(
 
 
 def _opened(
-    stack: ExitStack, trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
+    stack: ExitStack,
+    trial_spec: TrialSpec,
+    cluster: Cluster,
+    folder: RunFolder,
+    console: Console,
+    beside: TrialEnvironment | None,
 ) -> TrialEnvironment:
     if short := shortage(folder.path):
         raise StartError(short)
@@ -106,14 +116,12 @@ def _opened(
     if trial_spec.plan.cuts:
         stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
-    topics = topic_names(f"kt-{secrets.token_hex(4)}", trial_spec.scenario)
+    topics = _topics(stack, trial_spec, cluster, admin) if beside is None else _topics_of(trial_spec, beside)
     topic = topics[0]
-    for name, asked in zip(topics, trial_spec.scenario.topics, strict=True):
-        _create_topic(asked, cluster, admin, name)
-        stack.callback(_delete_topic, cluster, admin, name)
     before = frozenset(admin.topics())
     group_name = _group_name(rng, cluster, admin, lanes, apart=trial_spec.plan.breaks_brokers)
-    stack.callback(_delete_topics_made, cluster, admin, (group_name, topic), before)
+    ours = (group_name, topic) if beside is None else (group_name,)
+    stack.callback(_delete_topics_made, cluster, admin, ours, before)
     for name in topics:
         run.record("topic_named", topic=name)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
@@ -196,8 +204,23 @@ def _opened(
         output=output,
         through=through,
         postgres=postgres,
+        beside=beside,
     )
     return environment
+
+
+def _topics(stack: ExitStack, trial_spec: TrialSpec, cluster: Cluster, admin: Admin) -> tuple[str, ...]:
+    """Creates the topics of a trial, which its end deletes, and returns their names."""
+    topics = topic_names(f"kt-{secrets.token_hex(4)}", trial_spec.scenario)
+    for name, asked in zip(topics, trial_spec.scenario.topics, strict=True):
+        _create_topic(asked, cluster, admin, name)
+        stack.callback(_delete_topic, cluster, admin, name)
+    return topics
+
+
+def _topics_of(trial_spec: TrialSpec, beside: TrialEnvironment) -> tuple[str, ...]:
+    """Returns which of the topics of the trial beside it a further group reads."""
+    return tuple(beside.topics[place] for place in trial_spec.reads)
 
 
 def _require_way_back(toxiproxy: Toxiproxy, host: str) -> None:

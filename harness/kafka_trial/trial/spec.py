@@ -1,35 +1,36 @@
 """The spec of one trial: which scenario, which consumer, which Kafka, which seed, which load; every word checked.
 
-The load factor makes the same trial with a smaller load, for consumers to which a suite's own load is too much. It
-multiplies the opening burst, the rate and the bursts. Faults, times, keys and sizes stay, and so does the least number
-of records that a verdict may rest on: a load that cannot reach it is refused.
+A scenario may have further groups. The spec of each is that of a trial on the topics it reads: its plan holds the
+faults of its own members, and those that the trial beside which it runs plays on brokers and topics, once for all.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from kafka_trial import registry
 from kafka_trial.cluster.versions import CONSUMER_PROTOCOL, DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
 from kafka_trial.consumers.process import LaunchContext, dead_letter_topics, intermediate_topics, sink_topic
 from kafka_trial.consumers.spec import HOLDS
 from kafka_trial.errors import InputError
-from kafka_trial.history.store import read_json
+from kafka_trial.history.consequences import Consequence
+from kafka_trial.history.store import GROUPS, read_json
 from kafka_trial.nemesis.fault import find_fault
+from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
-from kafka_trial.scenario import Load, Scenario, factor_problem
+from kafka_trial.scenario import FurtherGroup, Scenario, Step, topics_read
+from kafka_trial.trial.load_factor import at_load, load_too_small
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
 
 SPARE_LANES = 2  # for members that join while faults are played
-STEPS_A_UNIT = 1000  # the least factor is told in thousandths
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class TrialSpec:
 
     `scenario_file`: where the scenario was read from; None for one that is a value of Python. `payload`: what the
     records are made of: what the consumer says, or what an earlier trial has kept. `successors`: what its members are
-    moved to by `move-client`, one after the other.
+    moved to by `move-client`, one after the other. `further_groups`: the specs of the groups beside it, by name: each a
+    trial of its own on topics and the load of this one: on those at the places `reads`; the faults `shared` of its plan
+    are played by this one, once for all.
     """
 
     scenario: Scenario
@@ -50,6 +53,14 @@ class TrialSpec:
     scenario_file: Path | None = None
     payload: PayloadFiles = OURS
     successors: tuple[ConsumerSpec, ...] = ()
+    further_groups: Mapping[str, TrialSpec] = field(default_factory=dict)
+    reads: tuple[int, ...] = ()
+    shared: frozenset[int] = frozenset()
+
+    @property
+    def own_plan(self) -> Plan:
+        """The faults that this trial plays itself."""
+        return replace(self.plan, faults=tuple(one for one in self.plan.faults if one.no not in self.shared))
 
     @property
     def members(self) -> int:
@@ -63,12 +74,29 @@ class TrialSpec:
     @property
     def plays_other_steps(self) -> bool:
         """Whether the schedule that it was given is not the one its scenario asks for."""
-        return _steps(make_plan(self.scenario.schedule, seed=self.plan.seed, members=self.members)) != _steps(self.plan)
+        asked = make_plan(_steps_of(self.scenario, ""), seed=self.plan.seed, members=self.members)
+        return _steps(asked) != _steps(self.plan)
 
     @property
     def lanes(self) -> int:
-        """How many lanes its trial takes: one for each member, spare ones, and the workload's."""
+        """How many lanes its group takes: one for each member, spare ones, and the workload's."""
         return self.members + SPARE_LANES + 1
+
+    @property
+    def lanes_in_all(self) -> int:
+        """How many lanes its trial takes, with those of the groups beside it."""
+        return self.lanes + sum(one.lanes for one in self.further_groups.values())
+
+    @property
+    def images(self) -> list[str]:
+        """The container images that it runs, of all groups."""
+        specs = [self.consumer, *self.successors, *(one.consumer for one in self.further_groups.values())]
+        return [one.image for one in specs if one.image is not None]
+
+
+def _steps_of(scenario: Scenario, group: str) -> tuple[Step, ...]:
+    """Returns the steps of the schedule that are on a further group's members; by no name, all others."""
+    return tuple(step for step in scenario.schedule if step.group == group)
 
 
 def _steps(plan: Plan) -> list[tuple[Any, ...]]:
@@ -106,7 +134,7 @@ def make_trial_spec(
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     if schedule is None:
         members, where = scenario.members or spec.members, f"scenario {scenario.name}"
-        plan = make_plan(scenario.schedule, seed=drawn, members=members, where=where)
+        plan = make_plan(_steps_of(scenario, ""), seed=drawn, members=members, where=where)
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
     if problem := sink_problem(spec, (planned.fault for planned in plan.faults)):
@@ -122,6 +150,8 @@ def make_trial_spec(
         if problem := load_problem(files, each):
             raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
     trial_spec = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
+    if scenario.further_groups:
+        trial_spec = replace(trial_spec, further_groups=further_specs(trial_spec, replayed=schedule))
     if successors:
         trial_spec = with_successors(trial_spec, successors, kafka_version=version)
     links = max((one.options.get("link", 1) for one in plan.faults if one.fault == "move-client"), default=0)
@@ -172,12 +202,95 @@ def successor_problems(consumer: ConsumerSpec, successor: ConsumerSpec) -> Itera
         yield f'[kafka] protocol is "{new}", and "{old}" in {consumer.path}: only members of a group can be moved'
 
 
+def further_specs(first: TrialSpec, *, replayed: Path | None = None) -> dict[str, TrialSpec]:
+    """Returns the specs of the further groups of a trial's scenario, by name; `replayed`: the schedule.json of the
+    trial that this one repeats.
+
+    Raises:
+        InputError: a consumer is wrong, or cannot be in one trial with the first; all problems of one at once.
+    """
+    specs: dict[str, TrialSpec] = {}
+    for group in first.scenario.further_groups:
+        numbered_from = len(first.plan.faults) + sum(len(one.own_plan.faults) for one in specs.values())
+        specs[group.name] = _further_spec(first, group, numbered_from, replayed)
+    return specs
+
+
+def _further_spec(first: TrialSpec, group: FurtherGroup, numbered_from: int, replayed: Path | None) -> TrialSpec:
+    spec = spec_from_toml(registry.find_consumer(group.consumer))
+    render_patched_files(spec.folder)
+    check_protocol(spec, first.kafka_version)
+    reads = topics_read(first.scenario, group)
+    scenario = _scenario_of(first.scenario, group, reads)
+    shared = tuple(one for one in first.plan.faults if _is_shared(one, reads_first=0 in reads))
+    schedule = replayed.parent / GROUPS / group.name / "schedule.json" if replayed else None
+    if schedule is not None and schedule.exists():
+        plan = plan_from_table(read_json(schedule), where=str(schedule))
+        own = tuple(one for one in plan.faults if one.no >= numbered_from)
+    else:
+        members, where = scenario.members or spec.members, f"scenario {scenario.name}, group {group.name}"
+        plan = make_plan(scenario.schedule, seed=first.seed + numbered_from, members=members, where=where)
+        own = tuple(replace(one, no=one.no + numbered_from) for one in plan.faults)
+    if problems := list(_further_problems(first, spec, scenario, own)):
+        raise InputError(str(spec.path), [f"group {group.name} of {scenario.name}: {problem}" for problem in problems])
+    trial_spec = TrialSpec(
+        *(scenario, spec, first.kafka_version, first.seed, Plan(first.plan.seed, (*shared, *own)), first.exact),
+        payload=first.payload,
+        reads=tuple(reads),
+        shared=frozenset(one.no for one in shared),
+    )
+    if first.exact:
+        require_resolved(trial_spec.own_plan, _target_names(trial_spec), where=str(schedule or "--exact"))
+    return trial_spec
+
+
+def _scenario_of(scenario: Scenario, group: FurtherGroup, reads: Sequence[int]) -> Scenario:
+    """Returns what a further group alone is asked: the topics that it reads, and the faults of its own members."""
+    begin, *others = reads
+    steps = tuple(replace(step, group="") for step in _steps_of(scenario, group.name))
+    return replace(
+        scenario,
+        topic=scenario.topics[begin],
+        load=scenario.loads[begin],
+        members=group.members,
+        schedule=steps,
+        further_topics=tuple(scenario.further_topics[number - 1] for number in others),
+        further_groups=(),
+    )
+
+
+def _is_shared(planned: Planned, *, reads_first: bool) -> bool:
+    """Whether a fault that the first group's trial plays is one of other groups as well: it breaks brokers, or, where
+    they read the first topic, acts on that. What is on members and their network is not."""
+    fault = find_fault(planned.fault)
+    if Consequence.CHANGES_TOPIC in fault.consequences_of(planned.options) or fault.targets == ("leader",):
+        return reads_first
+    return fault.scope_of(planned.options) == "brokers"
+
+
+def _further_problems(
+    first: TrialSpec, spec: ConsumerSpec, scenario: Scenario, own: Sequence[Planned]
+) -> Iterator[str]:
+    """Yields what keeps a consumer from being a further group of a trial, as sentences; `own`: the faults of its own
+    members."""
+    if (problem := sink_problem(spec, (one.fault for one in own))) or (problem := holds_problem(spec, scenario)):
+        yield problem
+    for name in sorted({one.fault for one in own if _is_shared(one, reads_first=True)}):
+        yield f"{name} acts on brokers or the topic, and so on all groups: leave `group` out of its step"
+    if spec.payload_files != first.payload:
+        yield f"[payload] makes other records than that of {first.consumer.path}, which all groups of a trial read"
+    if (takes := spec.load.factor) < (sent := first.scenario.load.factor):
+        yield f"[load] takes {takes:g} of a scenario's load, and {sent:g} are sent: give --load {takes:g}"
+    if (spec.image is None) != (first.consumer.image is None):
+        yield f"one of it and {first.consumer.path} is an image, the other a command: they need other clusters"
+
+
 def scenario_at_load(spec: ConsumerSpec, scenario: Scenario, load: float | None) -> Scenario:
     """Returns the scenario with as much of its load as is asked for, or else as its consumer takes; a scenario.json
     that has a factor keeps it where nothing is asked for.
 
     Raises:
-        InputError: see `load_factor.at_load`.
+        InputError: see `at_load`.
     """
     if load is None and scenario.load.factor != 1:
         return scenario
@@ -267,74 +380,3 @@ def _target_names(trial_spec: TrialSpec) -> list[str]:
     members = trial_spec.members + sum(planned.fault == "join" for planned in trial_spec.plan.faults)
     brokers = (f"b{number}" for number in range(trial_spec.scenario.brokers))
     return [*(f"m{number}" for number in range(members)), *brokers, "all"]
-
-
-def at_load(scenario: Scenario, factor: float) -> Scenario:
-    """Returns the scenario with `factor` of its load; one that has that factor already (a scenario.json) as it is.
-
-    Raises:
-        InputError: the factor is not above 0 and at most 1, the scenario was scaled by another one, or too few records
-            would be sent.
-    """
-    if scenario.load.factor == factor:
-        return scenario
-    if scenario.load.factor != 1:
-        raise InputError("--load", f"{scenario.name} is at a load of {scenario.load.factor:g} already; leave it out")
-    if problem := factor_problem(factor):
-        raise InputError("--load", problem)
-    if problem := load_too_small(scenario, factor):
-        raise InputError(f"scenario {scenario.name}", problem)
-    return _scaled(scenario, factor)
-
-
-def load_too_small(scenario: Scenario, factor: float) -> str | None:
-    """Returns why a verdict cannot rest on so little of a scenario's load, and the least factor; None where it can."""
-    least, planned = scenario.limits.records_judged_min, records_planned(_scaled(scenario, factor))
-    if factor == 1 or scenario.load.factor != 1 or planned >= least:
-        return None
-    what = "its smallest topic has" if scenario.further_topics else "it plans"
-    few = f"at a load of {factor:g} {what} {planned} records, and a verdict takes {least}"
-    if (needed := _least_factor(scenario)) is None:
-        return f"{few}: its load cannot be made smaller"
-    return f"{few}: give at least {needed:g}"
-
-
-def records_planned(scenario: Scenario) -> int:
-    """Returns how many records are sent at least, if the trial takes no longer than its schedule says: to the topic
-    that gets the fewest."""
-    faults_s = max([scenario.min_faults_s, *(step.at_s + step.for_s for step in scenario.schedule)])
-    return min(_records_planned(load, faults_s) for load in scenario.loads)
-
-
-def _records_planned(load: Load, faults_s: float) -> int:
-    steady_s = load.steady_s + min(faults_s, math.inf if load.quiet_after_s is None else load.quiet_after_s)
-    steady = int(load.rate_per_s * steady_s * (1 - load.aborted_ratio))
-    bursts = sum(burst.records for burst in load.bursts if burst.at_s <= faults_s)
-    return min(load.opening_burst + steady + bursts, load.records_max)
-
-
-def _scaled(scenario: Scenario, factor: float) -> Scenario:
-    load = scenario.load
-    smaller = replace(
-        load,
-        factor=factor,
-        opening_burst=_times(load.opening_burst, factor),
-        rate_per_s=load.rate_per_s * factor,
-        bursts=tuple(replace(burst, records=_times(burst.records, factor)) for burst in load.bursts),
-    )
-    further = tuple(
-        replace(one, opening_burst=_times(one.opening_burst, factor), rate_per_s=one.rate_per_s * factor)
-        for one in scenario.further_topics
-    )
-    return replace(scenario, load=smaller, further_topics=further)
-
-
-def _times(records: int, factor: float) -> int:
-    return max(1, round(records * factor))
-
-
-def _least_factor(scenario: Scenario) -> float | None:
-    """Returns the least factor, in thousandths, with which enough records are sent; None where only the whole is."""
-    factors = (thousandths / STEPS_A_UNIT for thousandths in range(1, STEPS_A_UNIT))
-    least = scenario.limits.records_judged_min
-    return next((factor for factor in factors if records_planned(_scaled(scenario, factor)) >= least), None)

@@ -58,12 +58,22 @@ class NotJudgedAnomaly:
 
 
 @dataclass(frozen=True)
+class GroupVerdict:
+    """The verdict on one of several groups of a trial; the first one has no name."""
+
+    name: str
+    consumer: str
+    verdict: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first.
 
     `retriable`: it is unknown because of its environment (what failed on the harness's or the cluster's side, a fault
     without a measurable effect, members at work that nobody saw ready, or only cases that a slow, busy or stalled
     machine left undecided): the same trial may be decided another time. One that lacks evidence stays as it is.
+    `groups`: where a trial has several, the verdict on each (`groups.py`); all else is the first one's.
     """
 
     verdict: str
@@ -79,6 +89,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     printed: tuple[PrintedLines, ...] = ()
     retriable: bool = False
+    groups: tuple[GroupVerdict, ...] = ()
 
 
 def decide(collected: VerdictInput, claim: Claim) -> Verdict:

@@ -129,6 +129,41 @@ class ProducerHandle:
         return body[key]
 
 
+class LoadOfAnother:
+    """The load of a trial beside this one, as a further group has it: nothing that this one is told to do changes it.
+
+    `records`: of the opening burst, on the topics that the group reads.
+    """
+
+    def __init__(self, records: int) -> None:
+        self._records = records
+
+    def opening_burst(self, *, within_s: float) -> int:
+        """Returns how many records it has."""
+        return self._records
+
+    def steady(self) -> None:
+        """The other trial begins it."""
+
+    def hold(self) -> None:
+        """The other trial holds it, for its own group alone."""
+
+    def settle(self, *, within_s: float) -> bool:
+        """The other trial waits for its acknowledgements."""
+        return True
+
+    def resume(self) -> None:
+        """The other trial lets it go on."""
+
+    def burst(self, records: int) -> int:
+        """The other trial sends its bursts."""
+        return 0
+
+    def stop(self, *, within_s: float) -> dict[str, int]:
+        """The other trial stops it, and tells the counts."""
+        return {}
+
+
 def start_producer(
     child_processes: ChildProcesses,
     *,

@@ -1,0 +1,108 @@
+"""The cast of one trial: the group on trial, and the further groups on the same cluster, topics and load.
+
+Each group has an environment, a run folder and a history of its own, those of further groups in `groups/<name>` of the
+first one's. All go through the same phases, each of which begins when the one before is over for all. The load is the
+first one's, and stands in the history of each. A fault of brokers or of a topic is played once, by the first group's
+schedule, and told to all whom it concerns; faults of members and of their network are each group's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kafka_trial.cluster.cluster import Cluster
+from kafka_trial.errors import KafkaTrialError
+from kafka_trial.history.recorder import EventWriter
+from kafka_trial.history.store import GROUPS, RunFolder, create_run_folder
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.environment import TrialEnvironment
+from kafka_trial.trial.setup import open_trial_environment
+from kafka_trial.trial.spec import TrialSpec
+
+T = TypeVar("T")
+PHASE_WITHIN_S = 600.0
+INTERRUPTED = "interrupted by Ctrl-C"
+
+
+class FaultsForAll:
+    """Writes down what the first group's schedule does: what concerns further groups in their histories too.
+
+    `others`: the writer of each, and the numbers of the faults that it shares.
+    """
+
+    def __init__(self, own: EventWriter, others: Sequence[tuple[EventWriter, frozenset[int]]]) -> None:
+        self._own = own
+        self._others = others
+
+    def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:
+        """Takes one event; returns its number in the first group's history."""
+        for writer, shared in self._others:
+            if fields.get("fault_no") in shared:
+                writer.record(kind, time_ns=time_ns, **fields)
+        return self._own.record(kind, time_ns=time_ns, **fields)
+
+
+@contextmanager
+def open_cast(
+    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
+) -> Iterator[Mapping[str, TrialEnvironment]]:
+    """Opens the environments of all groups, the first one's first, under "", and closes them in reverse order.
+
+    Raises:
+        StartError: see `open_trial_environment`.
+        InputError: likewise.
+    """
+    with ExitStack() as stack:
+        first = stack.enter_context(open_trial_environment(trial_spec, cluster, folder, console))
+        cast = {"": first}
+        for name, spec in trial_spec.further_groups.items():
+            own = create_run_folder(folder.path / GROUPS / name, spec.scenario.name, spec.consumer.name)
+            quiet = Console(quiet=True)
+            cast[name] = stack.enter_context(open_trial_environment(spec, cluster, own, quiet, beside=first))
+        if others := [(one.context.recorder, one.trial_spec.shared) for one in cast.values() if one is not first]:
+            first.context = replace(first.context, recorder=FaultsForAll(first.context.recorder, others))
+        yield cast
+
+
+def side_by_side(
+    cast: Mapping[str, TrialEnvironment], work: Callable[[TrialEnvironment], T], *, within_s: float = PHASE_WITHIN_S
+) -> list[T]:
+    """Does the same for all groups at once, the first one's in this thread; returns what each returned.
+
+    Where one fails, the others wait for nothing any more.
+
+    Raises:
+        KafkaTrialError: what the work for one of them raised, the first one's before others'.
+    """
+    first, *others = cast
+    returned: dict[str, T] = {}
+    failed: dict[str, KafkaTrialError] = {}
+
+    def done_for(name: str) -> None:
+        try:
+            returned[name] = work(cast[name])
+        except KafkaTrialError as error:
+            failed.setdefault(name, error)
+            _abandon(cast, f"the trial of group {name} ended: {error}" if name else str(error))
+
+    with ThreadGroup("groups", join_within_s=within_s) as thread_group:
+        threads = [thread_group.start(name, done_for, name) for name in others]
+        try:
+            done_for(first)
+            for thread in threads:
+                thread.join(within_s)
+        except KeyboardInterrupt:
+            _abandon(cast, INTERRUPTED)
+            raise
+    if failed:
+        raise next(iter(failed.values()))
+    return [returned[name] for name in cast]
+
+
+def _abandon(cast: Mapping[str, TrialEnvironment], why: str) -> None:
+    for environment in cast.values():
+        environment.abandoned = environment.abandoned or why
