@@ -210,14 +210,28 @@ def further_specs(first: TrialSpec, *, replayed: Path | None = None) -> dict[str
         InputError: a consumer is wrong, or cannot be in one trial with the first; all problems of one at once.
     """
     specs: dict[str, TrialSpec] = {}
+    topics = topic_names("TOPIC", first.scenario)
+    made = _topics_made(first.consumer, topics, "GROUP")
     for group in first.scenario.further_groups:
         numbered_from = len(first.plan.faults) + sum(len(one.own_plan.faults) for one in specs.values())
-        specs[group.name] = _further_spec(first, group, numbered_from, replayed)
+        one = specs[group.name] = _further_spec(first, group, numbered_from, replayed)
+        own = _topics_made(one.consumer, [topics[place] for place in one.reads], group.name)
+        if shared := sorted((own & made) | (own & {*topics})):
+            problem = (
+                f"group {group.name} would make {', '.join(shared)}, which is another group's: put {{group}} in it"
+            )
+            raise InputError(str(one.consumer.path), problem)
+        made |= own
     return specs
 
 
 def _further_spec(first: TrialSpec, group: FurtherGroup, numbered_from: int, replayed: Path | None) -> TrialSpec:
-    spec = spec_from_toml(registry.find_consumer(group.consumer))
+    try:
+        spec = spec_from_toml(registry.find_consumer(group.consumer))
+    except InputError as error:
+        raise InputError(
+            f"scenario {first.scenario.name}, group {group.name}, {error.where}", error.problems
+        ) from error
     render_patched_files(spec.folder)
     check_protocol(spec, first.kafka_version)
     reads = topics_read(first.scenario, group)
@@ -351,10 +365,14 @@ def scenario_consumer_problem(spec: ConsumerSpec, scenario: Scenario) -> str | N
 def _topics_of_both(spec: ConsumerSpec, scenario: Scenario) -> list[str]:
     """Returns what would be a further topic and one that the consumer makes or writes to, with {topics} as `TOPIC`."""
     topics = topic_names("TOPIC", scenario)
-    context = LaunchContext(topics[0], "GROUP", 0, "", 0, further_topics=topics[1:])
+    return sorted(_topics_made(spec, topics, "GROUP") & {*topics[1:]})
+
+
+def _topics_made(spec: ConsumerSpec, topics: Sequence[str], group: str) -> set[str]:
+    """Returns the topics that a consumer makes or writes to, of a group that reads some topics."""
+    context = LaunchContext(topics[0], group, 0, "", 0, further_topics=tuple(topics[1:]))
     output = sink_topic(spec, context)
-    own = {*intermediate_topics(spec, context), *dead_letter_topics(spec, context), *([output] if output else [])}
-    return sorted(own & {*topics[1:]})
+    return {*intermediate_topics(spec, context), *dead_letter_topics(spec, context), *([output] if output else [])}
 
 
 def topic_names(first: str, scenario: Scenario) -> tuple[str, ...]:
