@@ -21,7 +21,19 @@ from kafka_trial.consumers.spec import OF_THIS_MACHINE, PLACEHOLDERS
 from kafka_trial.nemesis.fault import EACH_MEMBER, list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT
-from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, FurtherTopic, Limits, Load, Scenario, Step, Topic
+from kafka_trial.scenario import (
+    COMPRESSION,
+    FORMATS,
+    KEYS,
+    Burst,
+    FurtherGroup,
+    FurtherTopic,
+    Limits,
+    Load,
+    Scenario,
+    Step,
+    Topic,
+)
 from kafka_trial.workload.template import KINDS
 
 CONSUMER_TOML, SCENARIOS, CONSUMERS = (
@@ -43,6 +55,7 @@ OF_SCENARIO: dict[str, type[Any]] = {
     "[[load.bursts]]": Burst,
     "[[schedule]]": Step,
     "[[further_topics]]": FurtherTopic,
+    "[[further_groups]]": FurtherGroup,
     "[limits]": Limits,
 }
 # Of consumer.toml, whose defaults in the code stand in for what is missing.

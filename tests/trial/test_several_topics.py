@@ -283,3 +283,31 @@ def test_ids_must_be_told_on_every_topic(told_on_both: bool) -> None:
         small = [replace(line, fields=line.fields | {"id": f"small.r{line.fields['offset']}"}) for line in small]
     missing = finding("misplaced", of_two([assigned("m0")], named, small, committed(2))).not_judged
     assert (missing is None) is told_on_both
+
+
+def with_forwarded(*lines: Line | list[Line]) -> list[Line | list[Line]]:
+    """Returns the same history, in which the group has written r0 anew into the small topic, behind the two of that."""
+    copy = Line("observer", "record", {"topic": SMALL, "partition": 0, "offset": 2, "id": "r0", "checksum": 99})
+    ended = Line("observer", "control_read", {"topic": SMALL, "state": "complete", "count": 3})
+    return of_two(*lines, copy, record(0), record(1), ended, read=False)
+
+
+@pytest.mark.parametrize(("as_read", "found"), [(0, 0), (5, 1)])
+def test_a_record_that_is_forwarded_may_be_made_anew(as_read: int, found: int) -> None:
+    """It was sent to the other topic: there it must be as it was sent."""
+    lines = with_forwarded(sent(0), sent(1), assigned("m0"), handled("m0", 0, 1))
+    assert finding("corrupt", lines, control={0: {"checksum": as_read}}).count == found
+
+
+@pytest.mark.parametrize(("control", "found"), [({}, 0), ({0: None}, 1)])
+def test_a_record_that_was_forwarded_is_lost_all_the_same(control: dict[int, None], found: int) -> None:
+    """It was acknowledged in the topic to which it was sent."""
+    lines = with_forwarded(sent(0), sent(1), assigned("m0"), handled("m0", 0, 1))
+    assert finding("lost-write", lines, control=control).count == found
+
+
+@pytest.mark.parametrize(("offset", "found"), [(0, 0), (1, 1)])
+def test_the_effect_of_a_forwarded_record_is_one_of_its_home(offset: int, found: int) -> None:
+    """A place that names no topic is of that to which it was sent, wherever copies of it lie."""
+    lines = with_forwarded(sent(0), sent(1), assigned("m0"), handled("m0", 0, 1), effect(0, partition=0, offset=offset))
+    assert finding("misplaced", lines, settings=replace(EXAMPLE, sink="http")).count == found

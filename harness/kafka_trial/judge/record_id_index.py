@@ -100,14 +100,15 @@ class Register:
 
 class IdIndex:
     """What is known of record ids: the control read's `records`, the `aborted` records that a transaction took back,
-    the `sends` that were invoked, and those `acked`."""
+    the `sends` that were invoked, and those `acked`. Of a send `topic` is the index of its topic among the trial's, -1
+    where it is none of these."""
 
     def __init__(self) -> None:
         self.records = Register(
             *("slice", "offset", "checksum", "json_checksum", "source", "seq", "timestamp_ns", "key_hash")
         )
         self.aborted = Register("slice", "offset")
-        self.sends = Register("checksum", "seq", "time_ns", "key_hash", "entity_hash")
+        self.sends = Register("checksum", "seq", "time_ns", "key_hash", "entity_hash", "topic")
         self.acked = Register("slice", "offset")
         self._sent: list[Ints] | None = None
 

@@ -2,6 +2,9 @@
 
 Stands beside `history_reader.py`, which reads the files in the order that makes this possible: the control read, the
 workload, then everybody else. It joins by id and judges nothing.
+
+A consumer of several topics may forward what it reads from one of them to another: then a record of an id lies in both.
+Its home is the topic to which it was sent; in another it is the consumer's own, which may have made it anew.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from kafka_trial.judge.history_names import ELSEWHERE, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, id_hashes
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 from kafka_trial.model.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MISSING_SENDS, MOVED_KEYS
-from kafka_trial.model.kernels import NONE, Array
+from kafka_trial.model.kernels import NEVER, NONE, Array, per_group
 from kafka_trial.model.rows import Known
 from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.wall_clock import monotonic
@@ -76,10 +79,12 @@ class IdJoins:
         sent, records = columns["checksum"][rows], self.known.records
         about = {name: columns[name][rows] for name in ("seq", "time_ns")}
         whose = {f"{name}_hash": id_hashes(columns.text(name, rows)) for name in ("key", "entity")}
-        self.known.sends.take(id_hash=id_hash, checksum=sent, **about, **whose)
+        topic = columns.codes("topic", {name: number + 1 for number, name in enumerate(self.builder.topics)})[rows] - 1
+        self.known.sends.take(id_hash=id_hash, checksum=sent, topic=topic, **about, **whose)
         send, found = records.all_of(id_hash)
         read = records.get("checksum", found)
-        altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
+        at_home = self._at_home(topic[send], records.get("slice", found))
+        altered = at_home & (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
         rows, found = rows[send[altered]], found[altered]
         return made_rows(
             ALTERED_RECORDS,
@@ -101,7 +106,7 @@ class IdJoins:
         self.known.acked.take(id_hash=id_hash[placed], slice=slices[placed], offset=offsets[placed])
         if self.builder.partitions_added:
             self._take_keyed(columns, rows, id_hash, slices, offsets)
-        gone = placed & ~self.known.records.has(id_hash) & ~self.known.aborted.has(id_hash)
+        gone = placed & ~self._is_at(slices, id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
         return made_rows(
             MISSING_SENDS,
@@ -195,7 +200,7 @@ class IdJoins:
         """Returns slice and offset of ids: by the control read, else where a transaction took them back, else by the
         acknowledgement; NONE where nobody knows."""
         known = self.known.records, self.known.aborted, self.known.acked
-        rows = [register.find(id_hash) for register in known]
+        rows = [self._home_row(id_hash), *(register.find(id_hash) for register in known[1:])]
         slices, offsets = (
             np.select(
                 [found >= 0 for found in rows], [r.get(name, found) for r, found in zip(known, rows, strict=True)], NONE
@@ -203,6 +208,39 @@ class IdJoins:
             for name in ("slice", "offset")
         )
         return slices, offsets
+
+    def _home_row(self, id_hash: Array) -> Array:
+        """Returns the row of the control read that is each id's own record: the first in the topic to which it was
+        sent, or else the first at all; -1 where there is none."""
+        records, sends = self.known.records, self.known.sends
+        anywhere = records.find(id_hash)
+        if len(self.builder.topics) < 2:
+            return anywhere
+        which, row = records.all_of(id_hash)
+        home = self._at_home(sends.get("topic", sends.find(id_hash))[which], records.get("slice", row))
+        at_home = per_group(which[home], row[home], len(id_hash), how="min", start=NEVER)
+        return np.where(at_home == NEVER, anywhere, at_home)
+
+    def _is_at(self, slices: Array, id_hash: Array) -> Array:
+        """Returns whether the control read holds a record of each id in the topic of each slice."""
+        records = self.known.records
+        if len(self.builder.topics) < 2:
+            return records.has(id_hash)
+        which, row = records.all_of(id_hash)
+        there = self._at_home(self._topic_of(slices)[which], records.get("slice", row))
+        return np.isin(np.arange(len(id_hash)), which[there])
+
+    def _at_home(self, topics: Array, slices: Array) -> Array:
+        """Returns where slices are of some topics, by their indices; of an unknown topic (-1) any is taken to be."""
+        if len(self.builder.topics) < 2:
+            return np.ones(len(slices), np.bool_)
+        return (topics < 0) | (self._topic_of(slices) == topics)
+
+    def _topic_of(self, slices: Array) -> Array:
+        """Returns the index of the topic of each slice among the trial's, -1 where it is none of these."""
+        topics = self.builder.topics
+        index_of = [topics.index(topic) if topic in topics else -1 for topic, _ in self.builder.slices]
+        return np.array([*index_of, -1], np.int64)[np.where(slices >= 0, slices, -1)]
 
     def _claimed(self, columns: Columns, rows: Array, id_hash: Array, known: Array) -> pa.Table:
         partitions, offsets = columns["partition"][rows], columns["offset"][rows]
@@ -230,6 +268,5 @@ class IdJoins:
         topics = self.builder.topics
         if len(topics) < 2:
             return np.full(len(id_hash), len(topics) - 1)
-        index_of = [topics.index(topic) if topic in topics else -1 for topic, _ in self.builder.slices]
         homes, _ = self._homes(id_hash)
-        return np.where(homes >= 0, np.array([*index_of, -1], np.int64)[np.where(homes >= 0, homes, -1)], -1)
+        return self._topic_of(homes)
