@@ -130,6 +130,15 @@ def test_a_producer_that_can_do_nothing_more_is_told(after_s: float, told: int) 
     assert writer.begin()  # with another client
 
 
+@pytest.mark.parametrize(("error", "told"), [(None, 1), ("timed out", 0)])
+def test_an_abort_that_cannot_be_is_told_where_brokers_knew_the_transaction(error: str | None, told: int) -> None:
+    """They had acknowledged its records; else their coordinator may never have heard of it."""
+    writer, _ = writing(Client(FATAL, error=error))
+    writer.begin()
+    assert writer.end(commit=False) == "aborted"
+    assert len(writer.complaints) == told
+
+
 def test_a_commit_that_is_never_answered_is_given_up() -> None:
     """It is called again for a minute; then nobody knows."""
     now_s = [0.0]

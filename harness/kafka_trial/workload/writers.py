@@ -92,6 +92,7 @@ class TransactionalWriter:
         self._refusal, self._clock_s = refusal, clock_s
         self._client: Any = None
         self._opened_s = 0.0
+        self._acknowledged = 0  # of its records
         self._failed: list[str] = []
 
     def is_open(self) -> bool:
@@ -113,7 +114,7 @@ class TransactionalWriter:
             return False
         self.current = Transaction(len(self._ledger.transactions))
         self._ledger.transactions.append(self.current)
-        self._opened_s, self._failed = self._clock_s(), []
+        self._opened_s, self._acknowledged, self._failed = self._clock_s(), 0, []
         self._tell(self.current)
         try:
             for index in range(RECORDS):
@@ -141,10 +142,15 @@ class TransactionalWriter:
                 pause(AGAIN_S)
 
     def _lost(self, one: Transaction, error: Any, *, aborting: bool) -> str:
-        """Gives a client up: a commit that was not acknowledged may have been made, an abort is nobody's loss."""
+        """Gives a client up: a commit that was not acknowledged may have been made, an abort is nobody's loss.
+
+        A coordinator that knows of no transaction refuses to end one (INVALID_TXN_STATE, of Kafka's
+        TransactionCoordinator); where none of its records was acknowledged, it may never have heard of this one.
+        """
         self._client, self.may_be_open = None, True  # the next one of this id ends what is open
         overdue = self._clock_s() - self._opened_s >= TRANSACTION_WITHIN_S / 2
-        if error.fatal() and not overdue:
+        unheard = aborting and not self._acknowledged
+        if error.fatal() and not (overdue or unheard):
             self.complaints.append(f"the producer of transaction {one.number} could not go on: {error}")
         return self._ended(one, ABORTED if aborting else INFO, message=str(error))
 
@@ -158,7 +164,9 @@ class TransactionalWriter:
         self._told(transaction=one.number, state=one.outcome, records=one.records, message=told)
 
     def _report(self, error: KafkaError | None, _: object) -> None:
-        if error is not None:
+        if error is None:
+            self._acknowledged += 1
+        else:
             self._failed.append(str(error))
 
 
