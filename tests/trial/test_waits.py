@@ -38,7 +38,8 @@ def environment(
     limits = Limits(ready_s=0.3)
     bare.trial_spec = Mock(consumer=Mock(spec=ConsumerSpec), scenario=Scenario("test", limits=limits))
     bare.trial_spec.consumer.progress = SimpleNamespace(interval_s=0.2, kind="kafka")
-    for name, answer in {"_behind": (5, 5), "_expect_witnesses": None, "_busier_s": 0.0}.items():
+    answers = {"_behind": (5, 5), "_expect_witnesses": None, "_busier_s": 0.0, "ends": {0: 5}}
+    for name, answer in answers.items():
         monkeypatch.setattr(bare, name, Mock(return_value=answer))
     return bare
 
@@ -79,6 +80,21 @@ def test_what_was_skipped_is_waited_for_as_long_as_a_partition_may_stand_still(m
     monkeypatch.setattr(bare, "_behind", Mock(return_value=(0, 5)))
     drain = {"within_s": LONG_S, "at_most_s": LONG_S, "stalled_s": 1.5}
     assert 1.5 <= waited_s(lambda: bare.wait_converged({0: 5}, **drain)) < LONG_S / 2
+
+
+def test_what_a_group_forwards_into_its_own_topic_is_to_be_done_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that was there at first is done, and by then there is more."""
+    bare = environment(monkeypatch, handled=1, committed=True)
+    asked: list[dict[int, int]] = []
+
+    def behind(ends: dict[int, int]) -> tuple[int, int]:
+        asked.append(ends)
+        return (0, 0) if ends == {0: 5} or len(asked) > 10 else (1, 1)
+
+    monkeypatch.setattr(bare, "_behind", behind)
+    monkeypatch.setattr(bare, "ends", Mock(return_value={0: 6}))
+    bare.wait_converged({0: 5}, within_s=LONG_S, at_most_s=LONG_S, stalled_s=0.1)
+    assert (asked[0], asked[-1]) == ({0: 5}, {0: 6})
 
 
 def test_a_deserted_group_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

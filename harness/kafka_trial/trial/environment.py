@@ -382,8 +382,14 @@ class TrialEnvironment:
             self.console.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
             idle = now_s >= idle_until_s and not (self.progress.handled_total() or self.progress.committed)
             makes_no_progress = bounds is not None and bounds.makes_no_progress()
-            if drain_watch.over(lag, unhandled, now_s=now_s) or idle or makes_no_progress:
+            if idle or makes_no_progress:
                 return
+            if drain_watch.over(lag, unhandled, now_s=now_s):
+                if (grown := self.ends()) == ends:
+                    return
+                ends, drain_watch = grown, DrainWatch(drain_watch.settle_s, drain_watch.stalled_s)
+                if bounds:
+                    bounds.ends = ends
             pause(0.1)
 
     def wait_rejoined(self, *, at_most_s: float) -> None:
