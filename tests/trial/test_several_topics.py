@@ -48,6 +48,7 @@ from kafka_trial.scenario import (
 from kafka_trial.trial.load_factor import at_load, load_too_small
 from kafka_trial.trial.progress import Progress
 from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
+from kafka_trial.verdict.collect import collect
 from kafka_trial.verdict.unknown_reasons import coverage_gaps
 from kafka_trial.verdict.verdict_input import Scope
 from kafka_trial.workload.workload import OPENING_BURST, STEADY, TopicLoad, all_ops
@@ -311,3 +312,15 @@ def test_the_effect_of_a_forwarded_record_is_one_of_its_home(offset: int, found:
     """A place that names no topic is of that to which it was sent, wherever copies of it lie."""
     lines = with_forwarded(sent(0), sent(1), assigned("m0"), handled("m0", 0, 1), effect(0, partition=0, offset=offset))
     assert finding("misplaced", lines, settings=replace(EXAMPLE, sink="http")).count == found
+
+
+@pytest.mark.parametrize(
+    ("forwards", "told"), [(True, ["1 effects are of records that lie in several topics"]), (False, [])]
+)
+def test_effects_of_forwarded_records_decide_nothing(forwards: bool, told: list[str]) -> None:
+    """Nobody knows which of the two was done; another try would not tell either."""
+    work = (sent(0), sent(1), assigned("m0"), handled("m0", 0, 1), effect(0), effect(1))
+    found = judgement((with_forwarded if forwards else of_two)(*work), settings=replace(EXAMPLE, sink="http"))
+    collected = collect(found, [], Scope())
+    assert [ground[:51] for ground in collected.ground if "several topics" in ground] == told
+    assert [ground[:51] for ground in collected.lasting if "several topics" in ground] == told

@@ -146,6 +146,7 @@ class IdJoins:
         ]
 
     def _arrived(self, columns: Columns, rows: Array, id_hash: Array, known: Array, text: pa.Array) -> pa.Table:
+        self.builder.forwarded_effects += self._forwarded(id_hash)
         slices, offsets = self._homes(id_hash)
         nowhere = slices == NONE
         if nowhere.any():
@@ -220,6 +221,16 @@ class IdJoins:
         home = self._at_home(sends.get("topic", sends.find(id_hash))[which], records.get("slice", row))
         at_home = per_group(which[home], row[home], len(id_hash), how="min", start=NEVER)
         return np.where(at_home == NEVER, anywhere, at_home)
+
+    def _forwarded(self, id_hash: Array) -> int:
+        """Returns how many of some ids are of records that lie in several of the trial's topics."""
+        if len(self.builder.topics) < 2:
+            return 0
+        which, row = self.known.records.all_of(id_hash)
+        topics = self._topic_of(self.known.records.get("slice", row))
+        first = per_group(which, topics, len(id_hash), how="min", start=NEVER)
+        last = per_group(which, topics, len(id_hash), how="max", start=NONE)
+        return int((first < last).sum())
 
     def _is_at(self, slices: Array, id_hash: Array) -> Array:
         """Returns whether the control read holds a record of each id in the topic of each slice."""

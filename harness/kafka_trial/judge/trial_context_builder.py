@@ -88,6 +88,7 @@ class TrialContextBuilder(HistoryNames):
     ids_told: set[str | None] = field(default_factory=set)  # of records of these topics
     sends: int = 0
     moved_sends: int = 0
+    forwarded_effects: int = 0
     compacted: set[str] = field(default_factory=set)  # topics
     dated_by_brokers: bool = False
     audited: bool = False
@@ -149,6 +150,7 @@ class TrialContextBuilder(HistoryNames):
             ids_told=self._of_all_topics(self.ids_told),
             sends=self.sends,
             moved_sends=self.moved_sends,
+            forwarded_effects=self.forwarded_effects,
             compacted=tuple(sorted(self.compacted)),
             dated_by_brokers=self.dated_by_brokers,
             ended=self.ended,

@@ -467,6 +467,7 @@ class TrialContext:
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked
     moved_sends: int = 0  # of those, acknowledged ones of keys that came to several partitions
+    forwarded_effects: int = 0  # of records whose ids lie in several of the trial's topics
     compacted: tuple[str, ...] = ()  # the topics that were, at any time
     dated_by_brokers: bool = False  # its records have the time at which a broker wrote them (LogAppendTime)
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
 SOURCES = ("run", "nemesis")
 BOUND_DIFFERS_S = 1.0  # a line that was read a moment later makes the backlog another
+FORWARDED = (
+    "{} effects are of records that lie in several topics of the trial, and do not say which of these were done: who "
+    'forwards records between its topics must show its work in lines ([evidence] events = "jsonl", and no sink)'
+)
 EXPELLED = (25, 82, 110)  # UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH
 Given = Mapping[
     tuple[int, int], tuple[int, ...] | None
@@ -68,10 +72,11 @@ def collect(
     at_work = working(failed, trial_context, topics=_partitions_by_topic(scope))
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
+    ambiguous = [FORWARDED.format(trial_context.forwarded_effects)] if trial_context.forwarded_effects else []
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
-        ground=(*unknowns, *environment_failures(judgement), *broken, *no_control),
+        ground=(*unknowns, *environment_failures(judgement), *broken, *no_control, *ambiguous),
         unready=tuple(_unready(failed, at_work)),
         gaps=tuple(
             coverage_gaps(
@@ -92,7 +97,7 @@ def collect(
         | disturbances_counted(trial_context)
         | readings_counted(trial_context),
         notes=(*([scope.load] if scope.load else []), *notes_of(judgement)),
-        lasting=(*unknowns, *broken),
+        lasting=(*unknowns, *broken, *ambiguous),
         withheld=withheld_in_words(said.get("resources", ()), trial_context),
         printed=tuple(replace(one, first=plain(one.first)) for one in trial_context.printed),
         untried=tuple(_untried(judgement)),
