@@ -93,6 +93,8 @@ BY_TURNS = (
     Sampled("python-renders-pages", "control"),
     Sampled("python-batch-auto-commit", "member-killed"),
     Sampled("python-batch-auto-commit/prompt", "control"),
+    Sampled("python-forwards-topic", "several-topics"),
+    Sampled("python-forwards-topic", "several-topics-killed"),
     Sampled("python-joins-topics/quiet", "several-topics-killed"),
     Sampled("python-joins-topics", "control"),
     Sampled("python-joins-topics", "member-killed"),
