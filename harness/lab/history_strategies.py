@@ -329,7 +329,7 @@ class World:
             "metadata_age_s": 0.0,  # the naive checker knows of none
             "lag_age_max_s": 60.0 if self.plan.sin is None else (None, 0.2, 1.5)[self.plan.seed % 3],
             "reads_cold_bytes_max": (None, 1, 300)[self.plan.seed // 3 % 3],
-            "cold_after_s": 0.5,
+            "cold_after_s": 60.0 if self.plan.sin is None else 0.2,
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 

@@ -17,6 +17,7 @@ from histories import (
     Line,
     after,
     assigned,
+    committed,
     fault,
     fetched,
     finding,
@@ -29,7 +30,6 @@ from histories import (
     processed,
     rated,
     stood_still,
-    undecided,
     waited,
     with_settings,
 )
@@ -97,7 +97,7 @@ def test_warm_data_is_no_cold_read() -> None:
 def test_an_append_that_was_late_leaves_it_open() -> None:
     """Its producer dates it so early; the observer sees the log end behind it seven seconds later."""
     lines = [log_end(0), after(7), log_end(1), after(2), *sent("m0", 101)]
-    assert why_undecided(*lines) == [Undecided.COLD_EXTENT]
+    assert why_undecided(*lines) == [Undecided.COLD_WHEN]
     assert readers(log_end(0), after(1), log_end(1), after(9), *sent("m0", 101)) == [("m0", 101, None)]
 
 
@@ -144,22 +144,25 @@ def test_a_neighbour_explains_no_cold_read() -> None:
     assert readers(*lines) == [("m0", 101, None)]
 
 
-def test_how_much_of_an_answer_was_cold_is_not_known() -> None:
-    """It holds a newer record too; or its client asks for nothing after it, or starts over."""
-    mixed = sent("m0", 101, up_to=2)
-    assert why_undecided(after(9), *mixed, **appended(1, 8)) == [Undecided.COLD_EXTENT]
-    alone = [fetched("m0", 0, size_bytes=101)]
-    assert why_undecided(after(9), *alone) == [Undecided.COLD_EXTENT]
-    again = [fetched("m0", 0, size_bytes=101), fetched("m0", 0)]
-    assert why_undecided(after(9), *again) == [Undecided.COLD_EXTENT]
+def test_an_answer_counts_by_its_first_record() -> None:
+    """One that begins with a cold record counts as a whole; one that begins with a newer one does not."""
+    assert readers(after(9), *sent("m0", 101, up_to=2), **appended(1, 8)) == [("m0", 101, None)]
+    assert readers(after(9), *sent("m0", 101, position=1, up_to=2), **appended(1, 8)) == []
+
+
+def test_of_a_record_that_is_gone_the_next_one_tells() -> None:
+    """Of the two only the newer one is left."""
+    gone = appended(1, 8)
+    gone["control"][0] = None
+    assert readers(after(9), *sent("m0", 101), **gone) == []
 
 
 def test_uncertain_bytes_matter_only_if_the_limit_lies_among_them() -> None:
-    """Ten of which nobody knows; beside ninety all is allowed, beside a hundred and one nothing is."""
-    unsure = [fetched("m0", 0, size_bytes=10)]
-    assert readers(after(9), *sent("m0", 90), *unsure) == []
-    assert readers(after(9), *sent("m0", 101), *unsure) == [("m0", 101, None)]
-    assert undecided(NAME, [*BEGUN, after(9), *sent("m0", 91), *unsure], **appended(1)) == 1
+    """Ten that became cold about when they were read; beside ninety all is allowed, beside a hundred and one not."""
+    unsure, frame = sent("m0", 10, position=1, up_to=2), appended(1, 3.2)
+    assert readers(after(9), *sent("m0", 90), *unsure, **frame) == []
+    assert readers(after(9), *sent("m0", 101), *unsure, **frame) == [("m0", 101, None)]
+    assert why_undecided(after(9), *sent("m0", 91), *unsure, **frame) == [Undecided.COLD_WHEN]
 
 
 def test_a_reader_beside_the_consumer_in_its_process_is_told_apart() -> None:
@@ -179,6 +182,15 @@ def test_a_machine_that_had_no_time_decides_nothing(line: Line, reason: Undecide
     """It would have been read in time without that; and what is read much later would not."""
     assert why_undecided(after(6), line, after(3), *sent("m0", 101)) == [reason]
     assert readers(after(20), line, after(3), *sent("m0", 101)) == [("m0", 101, None)]
+
+
+def test_nobody_is_late_with_what_is_committed_past() -> None:
+    """Reading it again has nothing to do with the machine; unless the commit comes about then."""
+    again = [stood_still(4), after(3), *sent("m0", 101)]
+    assert readers(after(6), committed(1), *again) == [("m0", 101, None)]
+    assert why_undecided(after(6), stood_still(4), after(2.7), committed(1), after(0.3), *sent("m0", 101)) == [
+        Undecided.DELAYED
+    ]
 
 
 def test_what_comes_faster_than_the_group_works_decides_nothing() -> None:

@@ -54,19 +54,19 @@ def cold_read(group: Group) -> Findings:
     and a commit interval more, for what is not committed yet may have to be read again. By default that is 30 s: "you
     want to be able to buffer for 30 seconds and compute your memory need as write_throughput*30" (Kafka, Hardware).
 
-    Bytes are those of the brokers' answers, as they lie in the log, also of a reader that is in no group. Some time
-    does not count: that before the opening burst was done, and that of a fault, from its injection until it is healed
-    and a stall window has passed, twice as long: a member that only catches up after a fault reads nothing cold. That
-    a neighbour loads the brokers (`cold-reads`) excuses nobody. Exactly the limit is allowed.
+    Bytes are those of the brokers' answers, as they lie in the log, also of a reader that is in no group. An answer
+    counts as a whole where its first record was cold. Some time does not count: that before the opening burst was done,
+    and that of a fault, from its injection until it is healed and a stall window has passed, twice as long: a member
+    that only catches up after a fault reads nothing cold. That a neighbour loads the brokers (`cold-reads`) excuses
+    nobody. Exactly the limit is allowed.
 
-    Undecided if the limit lies between what was cold for certain and what may have been: an answer that held newer
-    records too, or whose last record is not known; if more was sent all the while than the group was seen to do; if the
-    machine stood still or threads waited for a processor for so long; and if a broker was stopped while a member read
-    cold data, for its last requests may be missing. Not judged without request logs that were read to their ends, where
-    the trial leaves no time for records to become cold, and in audits, which know of no fault.
+    Undecided if the limit lies between what was cold for certain and what may have been: where nothing shows when a
+    record was appended; if it was not committed past by then, and more was sent all the while than the group was seen
+    to do, the machine stood still, or threads waited for a processor for so long; and if a broker was stopped while a
+    member read cold data, for its last requests may be missing. Not judged without request logs that were read to their
+    ends, where the trial leaves no time for records to become cold, and in audits, which know of no fault.
 
-    Smallest history: a claim of 100 bytes; record 0; forty seconds later m0's FETCH from 0 is answered 101 bytes, and
-    its next one is from 1.
+    Smallest history: a claim of 100 bytes; record 0; forty seconds later m0's FETCH from 0 is answered 101 bytes.
 
     Usual cause: A member that starts over from the beginning, on each start or rebalance, or never keeps up.
 

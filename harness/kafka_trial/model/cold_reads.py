@@ -2,8 +2,9 @@
 
 Brokers serve the end of a log from the page cache. What lies further back they may have to read from their disks, on
 which all other clients depend too. Which pages the kernel still holds depends on the machine; how long a record has
-been in the log does not, and the request log shows when it was read. An answer holds the records from the position
-asked for up to the one that its client asks for next. Of records that are not in the log any more the next one tells.
+been in the log does not, and the request log shows when it was read. A broker looks for the position that it is asked
+for and sends what follows: an answer counts, with all its bytes, where its first record was cold. Of a record that is
+not in the log any more the next one tells.
 
 Judged in two steps: `cold_reads` sums up the answers of each partition; then the whole group's are compared with what
 is claimed.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.model.clients import members_of
+from kafka_trial.model.commits_log import commits_in_effect, first_covering
 from kafka_trial.model.excused_time import (
     counted_from_ns,
     excuse_ends_ns,
@@ -27,7 +29,7 @@ from kafka_trial.model.excused_time import (
     unexcused,
 )
 from kafka_trial.model.instants import at_earliest, at_latest
-from kafka_trial.model.kernels import NEVER, Bools, Ints, at_or_after, at_or_before, first_of, joined, next_in, picked
+from kafka_trial.model.kernels import NEVER, Bools, Ints, at_or_after, first_of, joined, picked
 from kafka_trial.model.late_records import overloaded
 from kafka_trial.model.progress import waited_for_a_processor
 from kafka_trial.model.request_logs import timed_fetches
@@ -41,9 +43,8 @@ if TYPE_CHECKING:
 SECOND_NS = 1_000_000_000
 ALIKE = ("slice", "member", "client", "fault", "reason")
 COLD_READS = (*ALIKE, "bytes", "first_ns", "last_ns", "source", "seq", "last_source", "last_seq")
-CLIENT = ("slice", "member", "source", "connection")  # of which each answer is followed by the client's next request
 CERTAIN = NOT_EXCUSED = -1
-REASONS = (Undecided.COLD_EXTENT, Undecided.LOAD_TOO_FAST, Undecided.DELAYED, Undecided.NO_PROCESSOR)
+REASONS = (Undecided.COLD_WHEN, Undecided.LOAD_TOO_FAST, Undecided.DELAYED, Undecided.NO_PROCESSOR)
 
 
 def cold_after_ns(settings: Settings) -> int:
@@ -57,7 +58,7 @@ def cold_reads(batch: Batch) -> Table:
 
     `slice` as in the trial context. `client`: the first connection with its client id, a place in the trial context's
     `connections` (-1: not known). `fault`: the number of the first fault that explains it, else NOT_EXCUSED. `reason`:
-    why it is not certain that all `bytes` were cold, a place in REASONS, else CERTAIN. From `first_ns` to `last_ns`:
+    why it is not certain that they were cold, a place in REASONS, else CERTAIN. From `first_ns` to `last_ns`:
     the events are the first and the last of these answers. Empty where nothing is claimed.
     """
     about = batch.trial_context
@@ -81,7 +82,7 @@ def cold_reads(batch: Batch) -> Table:
 
 
 def _cold_answers(batch: Batch) -> Table:
-    """Returns the answers that may have held cold records, with `fault` and `reason`."""
+    """Returns the answers that began with a cold record, or may have, with `fault` and `reason`."""
     about, limit_ns = batch.trial_context, cold_after_ns(batch.trial_context.settings)
     counted = partial(unexcused, excused_intervals(about))
     answers = _answers(batch)
@@ -91,35 +92,34 @@ def _cold_answers(batch: Batch) -> Table:
     age_ns = at_earliest(counted(begun_ns)) - counted(there_ns)
     stalled_ns = machine_stalled_ns(about, there_ns, begun_ns)
     withheld_ns = stalled_ns + waited_for_a_processor(about, there_ns, begun_ns)
+    late = at_latest(answers["committed_ns"]) >= begun_ns  # what is committed past nobody is late with
     excused = at_latest(counted(begun_ns)) - counted(since_ns) <= limit_ns
     return answers.having(
         fault=np.where(excused, _excuses(about, since_ns, begun_ns), NOT_EXCUSED),
         reason=_reasons(
             age_ns <= limit_ns,
-            overloaded(batch)[answers["slice"]],
-            age_ns - stalled_ns <= limit_ns,
-            age_ns - withheld_ns <= limit_ns,
+            late & overloaded(batch)[answers["slice"]],
+            late & (age_ns - stalled_ns <= limit_ns),
+            late & (age_ns - withheld_ns <= limit_ns),
         ),
     )
 
 
 def _answers(batch: Batch) -> Table:
-    """Returns the fetches until the snapshot that brought records, with `since_ns`, from when on the first of these
-    counts, and `there_ns`, by when the last was in the log; NEVER: it is not known which was the last."""
-    about, records = batch.trial_context, batch.records
+    """Returns the fetches of members until the snapshot that brought records. Of the first of these: `since_ns`, from
+    when on it counts, `there_ns`, by when it was in the log for certain, `committed_ns`, when it was committed past."""
+    about, records, commits = batch.trial_context, batch.records, commits_in_effect(batch)
     asks = timed_fetches(batch)
-    asks = asks.having(member=members_of(batch, asks["lane"], otherwise=-1)).sorted_by(*CLIENT, "begun_ns", "seq")
-    next_position = picked(asks["fetch_position"], next_in(joined(*(asks[name] for name in CLIENT))), NEVER)
-    asks = asks.having(next_position=next_position)
+    asks = asks.having(member=members_of(batch, asks["lane"], otherwise=-1))
     got = (asks["answered_bytes"] > 0) & (asks["error_code"] == 0) & (asks["member"] >= 0)
     asks = asks.take(got & (asks["answered_ns"] <= (NEVER if about.snapshot_ns is None else about.snapshot_ns)))
     first = at_or_after(records["slice"], records["offset"], asks["slice"], asks["fetch_position"])
-    last = at_or_before(records["slice"], records["offset"], asks["slice"], asks["next_position"] - 1)
-    known = (asks["next_position"] < NEVER) & (first >= 0) & (last >= first)
+    covering = first_covering(batch, records["slice"], records["offset"])
     from_ns = counted_from_ns(about)
     return asks.having(
+        committed_ns=picked(commits["effect_ns"], picked(covering, first, -1), NEVER),
         since_ns=np.maximum(picked(records["appended_ns"], first, NEVER), from_ns),
-        there_ns=np.maximum(picked(there_by_ns(batch), np.where(known, last, -1), NEVER), from_ns),
+        there_ns=np.maximum(picked(there_by_ns(batch), first, NEVER), from_ns),
     )
 
 

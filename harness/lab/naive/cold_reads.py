@@ -1,11 +1,11 @@
-"""Cold reads, for the naive checker: one answer after the other, each with the first and the last record it held."""
+"""Cold reads, for the naive checker: one answer after the other, each by the first record that it held."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab.naive.head_of_line import waited_ns
 from lab.naive.late_records import counted, excuse, explained, stood_ns, there_ns, too_fast
@@ -79,7 +79,7 @@ def _cold(p: Partition, window_ns: int, burst: Event) -> Iterator[Answer]:
     settings, spans = p.trial.settings, explained(p.trial, window_ns)
     cold_s = float(settings.get("cold_after_s", 30.0)) + float(settings.get("commit_interval_s", 1.0))
     limit_ns, overloaded = int(cold_s * SECOND_NS), too_fast(p, burst)
-    for request, entry, begun_ns, since_ns, held_ns in _answers(p, burst):
+    for request, entry, begun_ns, since_ns, held_ns, held in _answers(p, burst):
         if begun_ns + TOLERANCE_NS - since_ns <= limit_ns:
             continue
         from_ns = min(held_ns, begun_ns)
@@ -87,7 +87,9 @@ def _cold(p: Partition, window_ns: int, burst: Event) -> Iterator[Answer]:
         stalled_ns = stood_ns(p.trial, from_ns, begun_ns)
         unsure = None
         if age_ns <= limit_ns:
-            unsure = "how much"
+            unsure = "when"
+        elif _passed_ns(p, held) + TOLERANCE_NS < begun_ns:
+            pass  # what is committed past nobody is late with
         elif overloaded:
             unsure = "too fast"
         elif age_ns - stalled_ns <= limit_ns:
@@ -102,25 +104,19 @@ def _cold(p: Partition, window_ns: int, burst: Event) -> Iterator[Answer]:
         yield Answer(p.tp, member, client, entry["size_bytes"], begun_ns, why, unsure)
 
 
-def _answers(p: Partition, burst: Event) -> Iterator[tuple[Event, dict[str, int], float, float, float]]:
-    """Yields request, entry, when it was begun, since when its first record counts, and when its last was there."""
-    by_client = defaultdict(list)
-    for request, entry, begun_ns, answered_ns in timed_fetches(p.trial, p.tp):
-        if (member := p.trial.lane_member(request)) is not None:
-            of = member, request.source, request.details.get("connection")
-            by_client[of].append((begun_ns, request.seq, request, entry, answered_ns))
+def _answers(p: Partition, burst: Event) -> Iterator[tuple[Event, Mapping[str, Any], float, float, float, int]]:
+    """Yields request, entry, when it was begun, since when its first record counts, by when it was there, and which it
+    is."""
     snapshot_ns = FOREVER if p.trial.snapshot_ns is None else p.trial.snapshot_ns
-    for asked in by_client.values():
-        asked.sort(key=lambda one: one[:2])
-        following = [entry["offset"] for *_, entry, _ in asked[1:]] + [None]
-        for (begun_ns, _, request, entry, answered_ns), after in zip(asked, following, strict=True):
-            held = [offset for offset in sorted(p.records) if offset >= entry["offset"]]
-            got = entry.get("size_bytes", 0) > 0 and not entry.get("error") and answered_ns <= snapshot_ns
-            if not got or not held:
-                continue
-            since_ns = max(
-                p.trial.mono_ns(p.records[held[0]].source_wall_ns, p.records[held[0]].time_ns), burst.time_ns
-            )
-            whole = [offset for offset in held if after is not None and offset < after]
-            last_ns = max(there_ns(p, whole[-1]), burst.time_ns) if whole else FOREVER
-            yield request, dict(entry), begun_ns, since_ns, last_ns
+    for request, entry, begun_ns, answered_ns in timed_fetches(p.trial, p.tp):
+        held = [offset for offset in sorted(p.records) if offset >= entry["offset"]]
+        got = entry.get("size_bytes", 0) > 0 and not entry.get("error") and answered_ns <= snapshot_ns
+        if got and held and p.trial.lane_member(request) is not None:
+            since_ns = p.trial.mono_ns(p.records[held[0]].source_wall_ns, p.records[held[0]].time_ns)
+            there_by_ns = max(there_ns(p, held[0]), burst.time_ns)
+            yield request, entry, begun_ns, max(since_ns, burst.time_ns), there_by_ns, held[0]
+
+
+def _passed_ns(p: Partition, offset: int) -> float:
+    """When a record was first committed past."""
+    return min((commit.effect_ns for commit in p.commits if (commit.value or 0) > offset), default=FOREVER)
