@@ -1,7 +1,7 @@
 """Nothing is broken, for long enough to see what members read of which no commit tells, and what they read again.
 
-With a claim of `no_rogue_reader` no member may do that, in the group or beside it. With one of `reads_cold_bytes_max` no
-member may read far behind the end of the log, as a neighbour would that hurts everyone else.
+With a claim of `no_rogue_reader` no member may read without a commit, in the group or beside it. With one of
+`reads_cold_bytes_max` none may read far behind the end of the log, as a neighbour would that hurts everyone else.
 """
 
 from kafka_trial.pytest_plugin import Trial
