@@ -20,3 +20,15 @@ def test_all_problems_are_listed_with_the_valid_choices() -> None:
         "fenced = 1 m",
         "converge_wit",
     ]
+
+
+def test_from_when_on_data_is_cold_says_nothing_alone() -> None:
+    """It belongs to a limit of what may be read; a limit of nothing at all is no number of bytes that can be kept."""
+    limit = {"delivery": "unclaimed", "reads_cold_bytes_max": 1, "cold_after_s": 2.5}
+    alone = {"delivery": "unclaimed", "cold_after_s": 2.5}
+    none = {"delivery": "unclaimed", "reads_cold_bytes_max": 0}
+    assert [claim_problems(table) for table in (limit, alone, none)] == [
+        [],
+        ["[claim] cold_after_s says nothing without reads_cold_bytes_max: say how much may be read, too"],
+        ["[claim] reads_cold_bytes_max = 0 must be a positive number"],
+    ]

@@ -163,6 +163,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 OF_ALL_ANOMALIES = {"anomalies.invariant", "anomalies.claim_rule"}
 TABLES = {"partition", "group", "table", "kernels", "undecided", "claim"}
 ASK_MORE = {
+    "cold_reads": {"cold_reads", "history.consequences"},
     "head_of_line": {"head_of_line", "occupied_intervals", "progress"},
     "liveness": {"liveness_bounds", "stuck_classes", "trial_context"},
     "never_rejoined": {"rejoining", "trial_context", "wall_clock"},

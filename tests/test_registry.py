@@ -34,11 +34,12 @@ SUITES = {
     "cold-neighbour",
     "several-topics",
     "several-topics-killed",
+    "rogue-readers",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twenty-three suites are there, and each scenario has its suite's name."""
+    """The twenty-four suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

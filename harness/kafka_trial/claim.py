@@ -33,10 +33,15 @@ class Claim:
     memory_max_bytes: int | None = None
     redelivered_max_ratio: float | None = None
     lag_age_max_s: float | None = None
+    reads_cold_bytes_max: int | None = None
+    cold_after_s: float | None = None
 
 
 SWITCHES = ("fenced", "no_rogue_reader")
-LIMITS = ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio", "lag_age_max_s")
+LIMITS = (
+    *("converge_within_s", "memory_max_bytes", "redelivered_max_ratio", "lag_age_max_s"),
+    *("reads_cold_bytes_max", "cold_after_s"),
+)
 CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS, "state": STATE}
 
 
@@ -54,6 +59,8 @@ def claim_problems(table: dict[str, Any]) -> list[str]:
         for key in SWITCHES
         if not isinstance(table.get(key, False), bool)
     ]
+    if "cold_after_s" in table and "reads_cold_bytes_max" not in table:
+        problems.append("[claim] cold_after_s says nothing without reads_cold_bytes_max: say how much may be read, too")
     return problems + [
         f"[claim] {key} = {shown(table[key])} must be a positive number"
         for key in LIMITS

@@ -328,6 +328,8 @@ class World:
             "handler": "batch" if self.plan.seed % 4 == 0 else "record",
             "metadata_age_s": 0.0,  # the naive checker knows of none
             "lag_age_max_s": 60.0 if self.plan.sin is None else (None, 0.2, 1.5)[self.plan.seed % 3],
+            "reads_cold_bytes_max": (None, 1, 1, 200)[self.plan.seed % 4],
+            "cold_after_s": 60.0 if self.plan.sin is None else 0.2,
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 
@@ -873,15 +875,16 @@ class World:
         fetched = mine[1:2] or [self.end(tp)]
         for wait_ms in (0, self.draw.randint(300, 900)):
             self.pass_ms(wait_ms, wait_ms + 50)
-            self._fetch_from(member, tp, fetched[0])
+            self.fetch_from(member, tp, fetched[0])
             if self.draw.random() < 0.5:
                 self.request(member, "HEARTBEAT", [], error=self.draw.choice([25, 27]))
         self.pass_ms(520, 900)
         self._wake(member, tp, [], mine[1:])
 
-    def _fetch_from(self, member: Member, tp: Slice, position: int) -> None:
+    def fetch_from(self, member: Member, tp: Slice, position: int, *, size_bytes: int = 1) -> None:
+        """It fetches from there, and goes on where it was."""
         before, self.position[tp] = self.position.get(tp, position), position
-        self.fetch(member, [tp], size_bytes=1)
+        self.fetch(member, [tp], size_bytes=size_bytes)
         self.position[tp] = before
 
     def lose_untold(self, member: Member, tp: Slice, heir: Member) -> None:
@@ -1505,7 +1508,7 @@ def _mute(world: World) -> None:
         world.deliver(member, tp, offset)
     world.lose_untold(member, tp, world.other(member))
     world.pass_ms(2800, 4500)
-    world._fetch_from(member, tp, (mine[1:2] or [world.end(tp)])[0])
+    world.fetch_from(member, tp, (mine[1:2] or [world.end(tp)])[0])
     disturbance = world.aside.choice((None, None, None, "asks", "stall", "broker-pause", "other"))
     world.pass_ms(200, 1500)
     if disturbance in ("asks", "other"):
@@ -1514,7 +1517,7 @@ def _mute(world: World) -> None:
     elif disturbance:
         world.fault(disturbance, member.name if disturbance == "stall" else None)
     world.pass_ms(1800, 4500)
-    world._fetch_from(member, tp, (mine[1:2] or [world.end(tp)])[0])
+    world.fetch_from(member, tp, (mine[1:2] or [world.end(tp)])[0])
     world.pass_ms(100, 900)
     world._wake(member, tp, mine[:1], mine[1:])
     if world.aside.random() < 0.5:
@@ -1837,7 +1840,7 @@ def _hushed(world: World) -> None:
         member, tp = _sinner(world)
         pair = world.left(tp)[:2]
         if world.witnessed.random() < 0.7:
-            world._fetch_from(member, tp, world.position[tp])
+            world.fetch_from(member, tp, world.position[tp])
     chance = world.witnessed.random()
     for offset in pair if chance < 0.5 else reversed(pair):
         world.process(member, tp, offset)
@@ -1890,7 +1893,7 @@ def _refused_behind(world: World) -> None:
     member, tp = _sinner(world)
     mine, position = world.left(tp), world.done[tp]
     if world.witnessed.random() < 0.8:
-        world._fetch_from(member, tp, position)
+        world.fetch_from(member, tp, position)
     world.lose_untold(member, tp, world.other(member))
     world.batch(tp, 1)
     world.pass_ms(520, 900)
@@ -1902,7 +1905,7 @@ def _refused_behind(world: World) -> None:
         world.process(member, tp, offset)
     if world.witnessed.random() < 0.4:
         world.pass_ms(520, 900)
-        world._fetch_from(member, tp, (mine[2:3] or [world.end(tp)])[0])
+        world.fetch_from(member, tp, (mine[2:3] or [world.end(tp)])[0])
     for offset in mine[1:3]:
         world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
         world.deliver(member, tp, offset)
@@ -2138,9 +2141,9 @@ def _rogue(world: World) -> None:
     if 0.12 < chance < 0.16:
         world.emit("run", "scheduling_delay", delay_ns=800 * MS)
     world.fetch(member, [tp], size_bytes=world.draw.choice((700, 700, 0)))
-    if chance > 0.1:
+    if chance > 0.1:  # from the beginning again
         world.pass_ms(2_000, 5_000)
-        world.fetch(member, [tp], size_bytes=300)
+        world.fetch_from(member, tp, world.plan.first_offset, size_bytes=300)
 
 
 VITAL_SINS: dict[str, Callable[[World], None]] = {

@@ -239,7 +239,7 @@ def test_every_anomaly_is_judged_or_says_why_not(tmp_path: Path) -> None:
     verdict = verdict_on(tmp_path, SOUND, ends=(12, 0))
     whys = {one.because for one in verdict.not_judged}
     assert (len(verdict.judged) + len(verdict.not_judged), {why for why in whys if "consumer prints" in why}) == (
-        46,
+        47,
         set(),
     )
 

@@ -129,6 +129,9 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (UNCLAIMED, "oom-killed", {"over_limit": False}, "pass"),
     (replace(UNCLAIMED, memory_max_bytes=9), "oom-killed", {"over_limit": True}, "fail"),
     (replace(UNCLAIMED, memory_max_bytes=9), "oom-killed", {"over_limit": False}, "unknown"),
+    (UNCLAIMED, "cold-read", {}, "pass"),
+    (replace(UNCLAIMED, reads_cold_bytes_max=9), "cold-read", {}, "fail"),
+    (replace(UNCLAIMED, reads_cold_bytes_max=9), "cold-read", {"excused_by": "fault 0 (kill on m0)"}, "pass"),
     (AT_LEAST_ONCE, "something-new", {}, "pass"),
 ]
 

@@ -98,6 +98,11 @@ def age_claimed(claim: Claim) -> bool:
     return claim.lag_age_max_s is not None
 
 
+def cold_reads_claimed(claim: Claim) -> bool:
+    """It breaks claims of how much a group reads that its brokers may have to read from their disks."""
+    return claim.reads_cold_bytes_max is not None
+
+
 def not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     """Excuses what was committed from outside the members; undecided where nobody can tell."""
     if attributes.get("by_stranger"):

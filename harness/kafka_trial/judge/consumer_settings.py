@@ -50,6 +50,8 @@ def _declared(path: Path) -> Settings:
         "converge_within_s": claim.get("converge_within_s"),
         "memory_max_bytes": claim.get("memory_max_bytes"),
         "lag_age_max_s": claim.get("lag_age_max_s"),
+        "reads_cold_bytes_max": claim.get("reads_cold_bytes_max"),
+        "cold_after_s": claim.get("cold_after_s"),
         "events": evidence.get("events", "jsonl"),
         "sink": evidence.get("sink", "none"),
         "no_effect": tuple(evidence["no_effect"]) if "no_effect" in evidence else None,

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from kafka_trial.anomalies.invariant import Invariant
 from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason, PartlyNotJudged
+from kafka_trial.model.cold_reads import cold_after_ns
+from kafka_trial.model.excused_time import time_that_counts_ns
 from kafka_trial.model.kernels import NEVER
-from kafka_trial.model.late_records import time_that_counts_ns
 from kafka_trial.model.trial_context import Incarnation, TrialContext
 
 # What a sink cannot show of a consumer that prints nothing, and what decides that property of its claim instead.
@@ -351,6 +352,25 @@ def _time_to_be_late(trial_context: TrialContext, seen: Seen) -> NotJudged | Non
     return NotJudged(NotJudgedReason.NO_TIME) if short else None
 
 
+def _cold_limit(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    none = trial_context.settings.reads_cold_bytes_max is None
+    return NotJudged(NotJudgedReason.NO_COLD_LIMIT) if none else None
+
+
+def _fetches_of_members(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """What each member was sent, by request logs that were read to their ends, also of one with its progress elsewhere;
+    an audit knows of no fault that explains it."""
+    missing = _processes(trial_context, seen) or _requests(trial_context, seen)
+    fetching = any(lane in trial_context.lanes for lane in trial_context.fetching)
+    return missing or (None if fetching else NotJudged(NotJudgedReason.NO_FETCHES))
+
+
+def _cold_records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Records can have become cold in the trial; else a pass would prove nothing."""
+    short = time_that_counts_ns(trial_context) <= cold_after_ns(trial_context.settings)
+    return NotJudged(NotJudgedReason.NOTHING_COLD) if short else None
+
+
 def _samples(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return None if trial_context.peaks else NotJudged(NotJudgedReason.NO_SAMPLES)
 
@@ -424,6 +444,9 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "age limit": _age_limit,
     "pace": _pace,
     "time to be late": _time_to_be_late,
+    "cold limit": _cold_limit,
+    "fetches of members": _fetches_of_members,
+    "cold records": _cold_records,
     "samples": _samples,
     "oom counter": _oom_counter,
     "group log": _group_log,
@@ -438,6 +461,7 @@ MAY_LACK = (
     "partitions added",
     "memory limit",
     "age limit",
+    "cold limit",
     "exits",
     "oom counter",
     "group presence",

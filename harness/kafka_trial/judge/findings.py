@@ -17,6 +17,7 @@ from kafka_trial.anomalies.invariant import Invariant, instances, judged, list_i
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
 from kafka_trial.model.batch import Batch
+from kafka_trial.model.cold_reads import COLD_READS, cold_reads
 from kafka_trial.model.commits_ahead import records_ahead
 from kafka_trial.model.head_of_line import IDLE_WAITS, LAGS, OWNERSHIP_SPANS, idle_waits, lags, ownership_spans
 from kafka_trial.model.makers import MAKERS
@@ -42,6 +43,7 @@ GATHERED: Mapping[str, tuple[str, Sequence[str], Callable[[Batch], Table]]] = {
     "ownership_spans": ("head-of-line-blocking", OWNERSHIP_SPANS, ownership_spans),
     "occupied": ("head-of-line-blocking", OCCUPIED_INTERVALS, occupied_intervals),
     "moves": ("reordered-across-partitions", MOVES, moves),
+    "cold_reads": ("cold-read", COLD_READS, cold_reads),
 }
 
 

@@ -26,6 +26,7 @@ class NotJudgedReason(StrEnum):
     NOT_IN_TRANSACTIONS = "its progress is not in its transactions (progress: {progress})"
     NO_MEMORY_LIMIT = "no limit of memory is claimed"
     NO_AGE_LIMIT = "no limit to the age of records is claimed"
+    NO_COLD_LIMIT = "no limit to the reading of cold data is claimed"
     # The consumer prints nothing, and something else decides what is claimed.
     ORDER_BY_EFFECTS = f"{_SILENT}: order is judged by first effects, repeated work by further effects"
     SKIPS_BY_EFFECTS = f"{_SILENT}: order is judged by first effects, and a record left out as skipped or unseen"
@@ -85,6 +86,10 @@ class NotJudgedReason(StrEnum):
     )
     WAITS_ELSEWHERE = "records wait in topics that the group hands them on through: for how long is not measured"
     NO_TIME = "faults explain so much of the trial that no record could be seen to wait for longer than is claimed"
+    NOTHING_COLD = (
+        "no record could become cold: the trial was too short for cold_after_s and a commit interval, or faults "
+        "explain too much of it"
+    )
     NO_PACE = "the opening burst was not done: it is not known how fast the group works"
     OOM_NOT_COUNTED = "the kernel's out-of-memory killer was not counted"
     NO_EPOCHS = "the offsets log holds no generation or epoch of the group"

@@ -59,6 +59,7 @@ class Group:
     ownership_spans: Table
     occupied: Table
     moves: Table
+    cold_reads: Table
     commit_slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
     cpu_wait_s: float = 0.0  # how much longer it waited for a processor in the drain than while its rate was measured
 

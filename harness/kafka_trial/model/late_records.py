@@ -1,11 +1,10 @@
 """Records that waited longer than their team claims: how `LateRecords` is made.
 
 A record's wait is from its append until it was first handled; in an audit, of a consumer that shows nothing of its
-work, and of one that commits it in transactions, until it was committed past. What does not count of it: the time
-before the opening burst was done, and the time that a fault explains, twice as long, for what gathered meanwhile takes
-time as well. And a record may wait twice the time that it and those that stand before it in its partition take, at the
-pace that the group showed with its opening burst, or since, if that was better; where handlers take batches, and those
-that stand behind it too. An audit knows of no fault, and of no pace.
+work, and of one that commits it in transactions, until it was committed past. Time that a fault explains does not
+count (`excused_time.py`). And a record may wait twice the time that it and those that stand before it in its partition
+take, at the pace that the group showed with its opening burst, or since, if that was better; where handlers take
+batches, and those that stand behind it too. An audit knows of no fault, and of no pace.
 """
 
 from __future__ import annotations
@@ -15,10 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.history.consequences import Consequence
 from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import commits_in_effect, final_committed_offsets, first_covering
 from kafka_trial.model.drain_backlog import rate_of
+from kafka_trial.model.excused_time import (
+    audited,
+    counted_from_ns,
+    excuse_ends_ns,
+    excused_intervals,
+    excusing_faults,
+    machine_stalled_ns,
+    there_by_ns,
+    unexcused,
+)
 from kafka_trial.model.handlers import first_done, first_handled_of_records
 from kafka_trial.model.instants import at_earliest
 from kafka_trial.model.kernels import (
@@ -27,7 +35,6 @@ from kafka_trial.model.kernels import (
     Array,
     Bools,
     Ints,
-    at_or_after,
     at_or_before,
     first_of,
     per_group,
@@ -36,14 +43,11 @@ from kafka_trial.model.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.model.liveness_bounds import fault_ends_ns, timing_in
-from kafka_trial.model.occupied_intervals import occupied_ns
 from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.partition import LateRecords
-from kafka_trial.model.progress import waited_for_a_processor, window_ns_of
-from kafka_trial.model.rows import Kind
-from kafka_trial.model.table import Table, is_among, table
-from kafka_trial.model.trial_context import TrialContext, Window
+from kafka_trial.model.progress import waited_for_a_processor
+from kafka_trial.model.table import Table, table
+from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.undecided import Undecided, undecided_because
 
 if TYPE_CHECKING:
@@ -51,7 +55,6 @@ if TYPE_CHECKING:
 
 SECOND_NS = 1_000_000_000
 LIMIT_S_MAX = 10**6
-ANSWERED_WITHIN_NS = SECOND_NS  # the observer waits no longer for the log ends that it asks for
 SECONDS_PER_RECORD_MAX = 3600
 QUEUE_FACTOR = 2  # times as long as the group takes for as many records
 
@@ -74,7 +77,7 @@ def late_records(batch: Batch) -> LateRecords:
         queued, limit_ns, allowed_ns
     )
     may_be_late = ~excused | outpaced
-    stalled_ns = _machine_stalled_ns(about, since_ns, until_ns)
+    stalled_ns = machine_stalled_ns(about, since_ns, until_ns)
     withheld_ns = stalled_ns + waited_for_a_processor(about, since_ns, until_ns)
     waits = waits.having(
         allowed_ns=allowed_ns,
@@ -91,10 +94,19 @@ def late_records(batch: Batch) -> LateRecords:
     return _one_row_per_stretch(about, waits.having(why=why))
 
 
+@index
+def overloaded(batch: Batch) -> Bools:
+    """Returns the slices to which more was sent than the group was seen to do in the same time."""
+    waits = _with_counted_time(batch, _waits(batch))
+    found = np.zeros(batch.size, np.bool_)
+    found[waits["slice"][waits["too_fast"]]] = True
+    return found
+
+
 def _limit_ns(about: TrialContext) -> int:
     """Returns how long a record may wait by the claim; NEVER: nothing is claimed, or nobody knows when the opening
     burst was done."""
-    limit_s, begun = about.settings.lag_age_max_s, _audited(about) or about.calibrated_ns is not None
+    limit_s, begun = about.settings.lag_age_max_s, audited(about) or about.calibrated_ns is not None
     return NEVER if limit_s is None or not begun else int(min(limit_s, LIMIT_S_MAX) * SECOND_NS)
 
 
@@ -138,39 +150,16 @@ def _waits(batch: Batch) -> Table:
         step=np.where(before >= 0, records["offset"] - records["offset"][before], 1),
         source=records["source"],
         seq=records["seq"],
-        since_ns=np.maximum(records["appended_ns"], _begun_ns(about)),
+        since_ns=np.maximum(records["appended_ns"], counted_from_ns(about)),
         until_ns=np.minimum(done["until_ns"], snapshot_ns),
         least_ns=np.where(ended, done["least_ns"], unhandled_least_ns),
-        there_ns=np.maximum(_there_ns(batch), _begun_ns(about)),
+        there_ns=np.maximum(there_by_ns(batch), counted_from_ns(about)),
     )
     return waits.take((ended | (records["offset"] >= done_below)) & (waits["until_ns"] > waits["since_ns"]))
 
 
-def _begun_ns(about: TrialContext) -> int:
-    """Returns from when on waits count: when the opening burst was done; in an audit, always."""
-    return NONE if _audited(about) or about.calibrated_ns is None else about.calibrated_ns
-
-
-def _there_ns(batch: Batch) -> Ints:
-    """Returns when the observer first saw the log end behind each record; where it says nothing of the partition, and
-    in an audit, the record's own time. In a trial that is its producer's: it may have waited for the broker since."""
-    records = batch.records
-    if _audited(batch.trial_context):
-        return records["appended_ns"]
-    ends = batch.of(Kind.LOG_END).sorted_by("slice", "position", "time_ns")
-    row = at_or_after(ends["slice"], ends["position"], records["slice"], records["offset"] + 1)
-    silent = ~is_among(records, ends, "slice")
-    seen_ns = picked(ends["time_ns"], row, NEVER - ANSWERED_WITHIN_NS) + ANSWERED_WITHIN_NS
-    return np.where(silent, records["appended_ns"], seen_ns)
-
-
-def _audited(about: TrialContext) -> bool:
-    """Tells whether members were started elsewhere: commits alone tell what was done, and no fault is known."""
-    return not about.incarnations
-
-
 def _by_commits(about: TrialContext) -> bool:
-    return _audited(about) or about.settings.silent or about.settings.progress == "transaction"
+    return audited(about) or about.settings.silent or about.settings.progress == "transaction"
 
 
 def _commit_delay_ns(about: TrialContext) -> int:
@@ -217,11 +206,11 @@ def _with_counted_time(batch: Batch, waits: Table) -> Table:
     What the log does not hold any more (by compaction) has taken its time as well: offsets tell how many came.
     """
     about = batch.trial_context
-    counted = partial(_unexcused, _excused_intervals(about))
+    counted = partial(unexcused, excused_intervals(about))
     waits = waits.sorted_by("slice", "since_ns", "offset")
     slices, arrived = waits["slice"], _running_sum(waits["slice"], waits["step"])
     each_ns = np.zeros(len(waits), np.int64)
-    if not _audited(about) and about.calibrated_ns is not None:
+    if not audited(about) and about.calibrated_ns is not None:
         each_ns = _ns_per_record(about, batch.slices[slices])
         each_ns = np.minimum(each_ns, _best_ns_per_record(waits, about.calibrated_ns))
     since_ns = counted(waits["since_ns"])
@@ -245,57 +234,6 @@ def _with_counted_time(batch: Batch, waits: Table) -> Table:
 def _in_batches(about: TrialContext) -> bool:
     """Tells whether several records may be done at once: by a handler, in a transaction, or for all that is known."""
     return about.settings.handler == "batch" or about.settings.silent or about.settings.progress == "transaction"
-
-
-def time_that_counts_ns(about: TrialContext) -> int:
-    """Returns how long a record can have waited, at most, without the time that faults explain."""
-    if about.snapshot_ns is None or _audited(about):
-        return NEVER
-    ends = np.array([max(_begun_ns(about), 0), about.snapshot_ns], np.int64)
-    begun_ns, snapshot_ns = _unexcused(_excused_intervals(about), ends).tolist()
-    return int(snapshot_ns - begun_ns)
-
-
-def _unexcused(excused: Table, at_ns: Ints) -> Ints:
-    """Returns instants on a clock that stands still while a fault explains that records wait."""
-    no_source = np.zeros(len(at_ns), np.int64)
-    return at_ns - occupied_ns(excused, no_source, np.full(len(at_ns), NONE), at_ns)
-
-
-def _excused_intervals(about: TrialContext) -> Table:
-    """Returns from when to when each fault explains that records wait."""
-    ends_ns, windows = _excuse_ends_ns(about), _excusing_faults(about)
-    return table(
-        source=np.zeros(len(windows), np.int64),
-        since_ns=np.array([window.begun_ns for window in windows], np.int64),
-        until_ns=np.array([ends_ns[window.number] for window in windows], np.int64),
-    )
-
-
-def _excusing_faults(about: TrialContext) -> list[Window]:
-    """Returns the faults that excuse a wait; that others use the same brokers does not."""
-    return [window for window in about.windows if not window.does(Consequence.LOADS_BROKERS)]
-
-
-def _excuse_ends_ns(about: TrialContext) -> dict[int, int]:
-    """Returns until when each fault, by its number, explains that records wait: as long as it explains what the group
-    does, and clients may wait for an answer or not know of a partition; then once more as long."""
-    ends_ns = fault_ends_ns(about, timing_in(about), window_ns_of(about))
-    settings, latest_ns, found = about.settings, NEVER // 4, {}  # a sum of some must be no overflow
-    for window in about.windows:
-        asked_s = (settings.request_timeout_s or 0.0) if window.does(Consequence.LEAVES_REQUESTS_OPEN) else 0.0
-        known_s = settings.metadata_age_s if about.partitions_added and window.does(Consequence.CHANGES_TOPIC) else 0.0
-        end_ns = min(latest_ns, ends_ns[window.number]) + int((asked_s + known_s) * SECOND_NS)
-        found[window.number] = min(latest_ns, 2 * end_ns - window.begun_ns)
-    return found
-
-
-def _machine_stalled_ns(about: TrialContext, since_ns: Ints, until_ns: Ints) -> Ints:
-    """Returns for how long the machine stood still in each wait."""
-    stalled_ns = np.zeros(len(since_ns), np.int64)
-    for at_ns, delay_ns in about.delays:
-        stalled_ns += np.maximum(0, np.minimum(until_ns, at_ns) - np.maximum(since_ns, at_ns - delay_ns))
-    return stalled_ns
 
 
 def _ns_per_record(about: TrialContext, slices: Ints) -> Ints:
@@ -341,10 +279,10 @@ def _load_exceeds_pace(slices: Ints, arrived: Ints, since_ns: Ints, each_ns: Int
 def _excuse_texts(about: TrialContext, waits: Table, excused: Bools) -> Array:
     """Returns the first fault that explains a part of each excused wait, in words; the load, where none does."""
     words = np.full(len(waits), "what was sent at once", dtype=object)
-    ends_ns = _excuse_ends_ns(about)
-    for window in sorted(_excusing_faults(about), key=lambda one: one.begun_ns, reverse=True):
+    ends_ns = excuse_ends_ns(about)
+    for window in sorted(excusing_faults(about), key=lambda one: one.begun_ns, reverse=True):
         touched = (window.begun_ns <= waits["until_ns"]) & (waits["since_ns"] <= ends_ns[window.number])
-        words[touched] = f"fault {window.number} ({window.fault} on {window.member or window.target})"
+        words[touched] = window.in_words
     words[~excused] = None
     return words
 

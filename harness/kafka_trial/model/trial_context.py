@@ -38,6 +38,8 @@ class Settings:
     converge_within_s: float | None = None
     memory_max_bytes: int | None = None
     lag_age_max_s: float | None = None
+    reads_cold_bytes_max: int | None = None
+    cold_after_s: float = 30.0  # "to be able to buffer for 30 seconds": Kafka, Hardware and OS
     events: str | None = None
     sink: str | None = None
     no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
@@ -167,6 +169,11 @@ class Window:
     def begun_ns(self) -> int:
         """When the fault began to be put in force; by an earlier version, when it was."""
         return self.injected_ns if self.injecting_ns is None else self.injecting_ns
+
+    @property
+    def in_words(self) -> str:
+        """The fault, with its number and what it hit."""
+        return f"fault {self.number} ({self.fault} on {self.member or self.target})"
 
     def does(self, *any_of: Consequence) -> bool:
         """Tells whether the fault has one of these consequences."""

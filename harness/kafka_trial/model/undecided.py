@@ -70,6 +70,8 @@ class Undecided(StrEnum):
         "more was sent than the group was seen to do in the same time, and nobody can keep up with that "
         "(--load 0.5 sends half)"
     )
+    COLD_WHEN = "it became cold about when it was read, or it is not known when it was appended"
+    READS_CUT_OFF = "a member read cold data when a broker was stopped, whose last requests may not be in its log"
     NO_PROCESSOR = "threads of its member, or of a broker, may have waited for a processor all the while"
     # Whose a commit is, and in which order it stands.
     MAYBE_OPERATOR = "it was asked for off the lanes, and its request does not tell whether a member or an operator did"

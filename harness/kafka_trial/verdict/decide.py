@@ -373,6 +373,7 @@ def breaks(rule: Rule) -> list[str]:
         "converge_within_s": Claim("unclaimed", order="none", converge_within_s=1.0),
         "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
         "lag_age_max_s": Claim("unclaimed", order="none", lag_age_max_s=1.0),
+        "reads_cold_bytes_max": Claim("unclaimed", order="none", reads_cold_bytes_max=1),
     }
     return [key for key, claim in keys.items() if rule.claimed(claim)][:1]
 
@@ -389,6 +390,7 @@ def _limited(claim: Claim) -> list[str]:
     limits = {
         "memory-over-limit": claim.memory_max_bytes is not None,
         "late-record": claim.lag_age_max_s is not None,
+        "cold-read": claim.reads_cold_bytes_max is not None,
         "rogue-reader": claim.no_rogue_reader,
         "redelivered": _allowed_ratio(claim) is not None,
     }

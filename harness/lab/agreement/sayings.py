@@ -29,6 +29,7 @@ PLACES = {
     "memory-over-limit": "incarnation",
     "oom-killed": "incarnation",
     "rogue-reader": "member",
+    "cold-read": "member",
     "offset-outside-transaction": "log_offset",
     "torn-transaction": "producer_id",
     "hanging-transaction": "producer_id",
@@ -56,6 +57,7 @@ DECIDING = (
 DECIDING_OF = {
     "false-report": ("what", "by"),
     "late-record": ("excused_by",),
+    "cold-read": ("client", "excused_by", "read_bytes"),
     "aborted-read": ("what",),
     "offset-outside-transaction": ("by_operator",),
 }

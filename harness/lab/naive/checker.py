@@ -26,6 +26,7 @@ from lab.naive import absences as naive_absences
 from lab.naive import assignments as naive_assignments
 from lab.naive import batches as naive_batches
 from lab.naive import clients as naive_clients
+from lab.naive import cold_reads as naive_cold_reads
 from lab.naive import effects as naive_effects
 from lab.naive import handed_on as naive_handed_on
 from lab.naive import head_of_line as naive_head_of_line
@@ -105,6 +106,7 @@ ANOMALIES = (
     "memory-over-limit",
     "oom-killed",
     "rogue-reader",
+    "cold-read",
     "aborted-read",
     "offset-outside-transaction",
     "torn-transaction",
@@ -126,6 +128,7 @@ NEED_SNAPSHOT = (
         "commit-lost",
         "orphan-partition",
         "rogue-reader",
+        "cold-read",
         "never-rejoined",
     ),
     "hanging-transaction",
@@ -3652,7 +3655,13 @@ def reordered_across_partitions(trial: Trial) -> Iterator[Found | None]:
         yield p.found(offset)
 
 
+def cold_read(trial: Trial) -> Iterator[Found | None]:
+    """Read more than is claimed of what had lain in the log for long."""
+    yield from naive_cold_reads.cold_read(trial, [Partition(trial, tp) for tp in trial.all_slices()], _window_of(trial))
+
+
 GROUP_CHECKS = {
+    "cold-read": cold_read,
     "reordered-across-partitions": reordered_across_partitions,
     "torn-transaction": torn_transaction,
     "hanging-transaction": hanging_transaction,

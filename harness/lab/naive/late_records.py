@@ -77,39 +77,49 @@ def _spells(p: Partition, window_ns: int, limit_ns: int, burst: Event | None) ->
     """Yields, in the order of their offsets, the records that waited longer than claimed."""
     waits = sorted(_waits(p, burst), key=lambda wait: (wait.since_ns, wait.offset))
     each_ns = 0 if burst is None else _each_ns(p, waits, burst)
-    came_ns = max(waits[-1].since_ns - waits[0].since_ns, 1) if waits else 1
-    offsets = _came(p)
-    too_fast = len(waits) > 0 and sum(offsets[wait.offset] for wait in waits[1:]) * each_ns >= came_ns
-    spans = _explained(p.trial, window_ns)
+    overloaded = _too_fast(p, waits, each_ns)
+    spans = explained(p.trial, window_ns)
     rows = {offset: row for row, offset in enumerate(sorted(p.records))}
     ready_ns, all_ready_ns = _ready_ns(p, waits, spans, each_ns)
     spells = []
     for wait in waits:
-        began_ns = _counted(spans, wait.since_ns)
+        began_ns = counted(spans, wait.since_ns)
         if wait.until_ns - TOLERANCE_NS - wait.since_ns <= limit_ns:
             continue
         own_ns, batch_ns = (limit_ns + 2 * (ready[wait.offset] - began_ns) for ready in (ready_ns, all_ready_ns))
         there_ns = min(wait.there_ns, wait.until_ns)
-        seen_ns = _counted(spans, wait.until_ns) - began_ns
-        certain_ns = _counted(spans, max(wait.least_ns, there_ns)) - _counted(spans, there_ns)
+        seen_ns = counted(spans, wait.until_ns) - began_ns
+        certain_ns = counted(spans, max(wait.least_ns, there_ns)) - counted(spans, there_ns)
         excused = seen_ns - TOLERANCE_NS <= own_ns
-        stood_ns = _stood_ns(p.trial, wait)
-        withheld_ns = stood_ns + waited_ns(p, wait.since_ns, int(wait.until_ns))
+        stalled_ns = stood_ns(p.trial, wait.since_ns, wait.until_ns)
+        withheld_ns = stalled_ns + waited_ns(p, wait.since_ns, int(wait.until_ns))
         why = None
         if excused:
-            why = "too fast" if too_fast and seen_ns - TOLERANCE_NS > limit_ns else None
+            why = "too fast" if overloaded and seen_ns - TOLERANCE_NS > limit_ns else None
         elif certain_ns - TOLERANCE_NS <= own_ns:
             why = "when"
         elif certain_ns - TOLERANCE_NS <= batch_ns:
             why = "in a batch"
-        elif certain_ns - stood_ns <= own_ns:
+        elif certain_ns - stalled_ns <= own_ns:
             why = "stood still"
         elif certain_ns - withheld_ns <= own_ns:
             why = "no processor"
         due_ns = min(wait.since_ns + limit_ns, wait.until_ns)
-        excuse = _excuse(p.trial, wait, window_ns) if excused else None
-        spells.append(Spell(wait, rows[wait.offset], _owner(p, due_ns), excuse, why))
+        by = excuse(p.trial, wait.since_ns, wait.until_ns, window_ns) if excused else None
+        spells.append(Spell(wait, rows[wait.offset], _owner(p, due_ns), by, why))
     yield from sorted(spells, key=lambda spell: spell.row)
+
+
+def too_fast(p: Partition, burst: Event) -> bool:
+    """More came to the partition than the group was seen to do in the same time."""
+    waits = sorted(_waits(p, burst), key=lambda wait: (wait.since_ns, wait.offset))
+    return _too_fast(p, waits, _each_ns(p, waits, burst))
+
+
+def _too_fast(p: Partition, waits: list[Wait], each_ns: int) -> bool:
+    came_ns = max(waits[-1].since_ns - waits[0].since_ns, 1) if waits else 1
+    offsets = _came(p)
+    return len(waits) > 0 and sum(offsets[wait.offset] for wait in waits[1:]) * each_ns >= came_ns
 
 
 def _each_ns(p: Partition, waits: list[Wait], burst: Event) -> int:
@@ -137,7 +147,7 @@ def _ready_ns(
     periods: list[list[int]] = []
     free_ns, came = -FOREVER, _came(p)
     for wait in waits:
-        began_ns = _counted(spans, wait.since_ns)
+        began_ns = counted(spans, wait.since_ns)
         if not periods or began_ns > free_ns:
             periods.append([])
         free_ns = max(began_ns, free_ns) + came[wait.offset] * each_ns
@@ -159,10 +169,10 @@ def _is_silent(trial: Trial) -> bool:
     return trial.settings.get("events") == "none" and trial.settings.get("sink") in (None, "none")
 
 
-def _stood_ns(trial: Trial, wait: Wait) -> float:
-    """For how long the machine stood still in a wait."""
+def stood_ns(trial: Trial, since_ns: float, until_ns: float) -> float:
+    """For how long the machine stood still in a stretch of time."""
     delays = [(e.time_ns, e.details["delay_ns"]) for e in trial.of_kind("scheduling_delay")]
-    stood: float = sum(max(0, min(wait.until_ns, at) - max(wait.since_ns, at - delay)) for at, delay in delays)
+    stood: float = sum(max(0, min(until_ns, at) - max(since_ns, at - delay)) for at, delay in delays)
     return stood
 
 
@@ -189,12 +199,12 @@ def _waits(p: Partition, burst: Event | None) -> Iterator[Wait]:
         is_over = until_ns <= snapshot_ns
         if (is_over or offset >= passed) and min(until_ns, snapshot_ns) > since_ns:
             still_ns = -FOREVER if untold else snapshot_ns - _told_late_ns(p.trial)
-            there_ns = max(begun_ns, _there_ns(p, offset))
+            seen_there_ns = max(begun_ns, there_ns(p, offset))
             seen_ns = least_ns if is_over else still_ns
-            yield Wait(offset, since_ns, there_ns, seen_ns, min(until_ns, snapshot_ns), is_over)
+            yield Wait(offset, since_ns, seen_there_ns, seen_ns, min(until_ns, snapshot_ns), is_over)
 
 
-def _there_ns(p: Partition, offset: int) -> float:
+def there_ns(p: Partition, offset: int) -> float:
     """When the observer first saw the log end behind a record; its own time where nothing is said of the partition."""
     record, ends = p.records[offset], p.own("log_end")
     if _is_audit(p.trial) or not ends:
@@ -229,7 +239,7 @@ def _is_audit(trial: Trial) -> bool:
     return not trial.of_kind("started")
 
 
-def _explained(trial: Trial, window_ns: int) -> list[tuple[float, float]]:
+def explained(trial: Trial, window_ns: int) -> list[tuple[float, float]]:
     """From when to when faults explain that records wait: in order, apart."""
     spans: list[tuple[float, float]] = []
     for fault in _excusing(trial):
@@ -264,14 +274,14 @@ def _end_ns(trial: Trial, fault: Event, window_ns: int) -> float:
     return 2 * end_ns - _began_ns(trial, fault)
 
 
-def _counted(spans: list[tuple[float, float]], at_ns: float) -> float:
+def counted(spans: list[tuple[float, float]], at_ns: float) -> float:
     return at_ns - sum(min(end_ns, at_ns) - begin_ns for begin_ns, end_ns in spans if begin_ns < at_ns)
 
 
-def _excuse(trial: Trial, wait: Wait, window_ns: int) -> str:
-    """The first fault that reached into the wait; else it was the load."""
+def excuse(trial: Trial, since_ns: float, until_ns: float, window_ns: int) -> str:
+    """The first fault that reached into a stretch of time; else it was the load."""
     for fault in _excusing(trial):
-        if _began_ns(trial, fault) <= wait.until_ns and wait.since_ns <= _end_ns(trial, fault, window_ns):
+        if _began_ns(trial, fault) <= until_ns and since_ns <= _end_ns(trial, fault, window_ns):
             about = fault.details
             return f"fault {about['fault_no']} ({about['fault']} on {fault.member or about['target']})"
     return "what was sent at once"
