@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -114,6 +115,33 @@ def bench_trial(runs: int) -> Iterator[Figure]:
         yield Figure(f"of the warm trial: {phase}", "s", tuple(values))
 
 
+def bench_topics(runs: int) -> Iterator[Figure]:
+    """A trial of two topics against one of a single topic with as many partitions and the same load, both warm."""
+    two = registry.find_scenario("several-topics")
+    one = replace(
+        two,
+        topic=replace(two.topic, partitions=sum(topic.partitions for topic in two.topics)),
+        load=replace(
+            two.load,
+            opening_burst=sum(load.opening_burst for load in two.loads),
+            rate_per_s=sum(load.rate_per_s for load in two.loads),
+        ),
+        further_topics=(),
+    )
+    asked, took = {"one": one, "two": two}, dict[str, list[float]](one=[], two=[])
+    with tempfile.TemporaryDirectory() as place, Session(console=Console(quiet=True)) as session:
+        for number, name in [(-1, "one"), *_turns(runs, *asked)]:  # the first one warms cluster and judge
+            out, began_s = Path(place) / f"{number}-{name}", time.monotonic()
+            tried = session.try_one(asked[name], registry.find_consumer("python-at-least-once"), seed=1, out=out)
+            if tried.verdict.verdict != "pass":
+                raise UnjudgeableError(f"only a trial that passes is measured, this one: {tried.text}")
+            if number >= 0:
+                took[name].append(time.monotonic() - began_s)
+    yield Figure("trial of one topic, warm", "s", tuple(took["one"]))
+    yield Figure("trial of two topics, warm", "s", tuple(took["two"]))
+    yield ratios("trial: two topics ÷ one, the same load", took["two"], took["one"], aim="must 1.15")
+
+
 def bench_producer(runs: int) -> Iterator[Figure]:
     """The workload through a lane, with both events of each send in the history, against without."""
     from lab.bench.producer import bench_producer as bursts_of
@@ -205,6 +233,7 @@ def bench_check(runs: int) -> Iterator[Figure]:
 MEASUREMENTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
     "cluster": bench_cluster,
     "trial": bench_trial,
+    "topics": bench_topics,
     "producer": bench_producer,
     "consumer": bench_consumer,
     "witnesses": bench_witnesses,
