@@ -119,7 +119,7 @@ def _told(problems: list[str], read: Callable[[Path], T], path: str | None) -> T
 
 
 @dataclass(frozen=True)
-class FoundPairs:
+class AuditPairs:
     """The pairs to audit in turn; `without_commits` are not audited, because the group has committed nothing there;
     `refused`: groups whose topics could not be found, and why."""
 
@@ -128,7 +128,7 @@ class FoundPairs:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_pairs(asked: SeveralAudits, console: Console) -> FoundPairs:
+def find_pairs(asked: SeveralAudits, console: Console) -> AuditPairs:
     """Returns which groups are to be audited on which topics, by where they have committed offsets now.
 
     Raises:
@@ -154,7 +154,7 @@ def find_pairs(asked: SeveralAudits, console: Console) -> FoundPairs:
     return found
 
 
-def pairs_of(by_group: Mapping[str, set[str] | str], topics: Sequence[str], known: Mapping[str, object]) -> FoundPairs:
+def pairs_of(by_group: Mapping[str, set[str] | str], topics: Sequence[str], known: Mapping[str, object]) -> AuditPairs:
     """Returns the pairs of groups and topics; without topics those of each group.
 
     `by_group`: where a group has committed offsets, or why that is not known; `known` topics are those that we may
@@ -168,7 +168,7 @@ def pairs_of(by_group: Mapping[str, set[str] | str], topics: Sequence[str], know
         for topic in topics or ([] if isinstance(there, str) else sorted(there)):
             nothing = not isinstance(there, str) and there and topic not in there and topic in known
             (without if nothing else pairs).append((group, topic))
-    return FoundPairs(pairs, without, {} if topics else refused)
+    return AuditPairs(pairs, without, {} if topics else refused)
 
 
 def _committed_topics(brokers: Brokers, request: AuditRequest, coordinator: int) -> set[str] | str:
@@ -207,7 +207,7 @@ def _asked_again(brokers: Brokers, node: int, question: Callable[..., T]) -> T:
     return wait_until(ask, within_s=TOLD_WITHIN_S, what=f"broker {node} to coordinate the group", every_s=0.5)[0]
 
 
-def audit_all(asked: SeveralAudits, found: FoundPairs, *, judge: Judge, console: Console) -> AuditOverview:
+def audit_all(asked: SeveralAudits, found: AuditPairs, *, judge: Judge, console: Console) -> AuditOverview:
     """Audits the pairs one after the other and returns the overview, which is on disk after each.
 
     `judge` reaches the verdict on a run folder, None where it is not to be judged.
