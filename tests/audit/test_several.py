@@ -266,6 +266,11 @@ def test_the_overview_is_json_and_a_page(audits: Callable[..., AuditOverview], t
     audits({"bills": SOUND, "gone": UnjudgeableError("no leader answered")})
     table = orjson.loads((tmp_path / "out" / "audits.json").read_bytes())
     assert (table["schema"], table["verdict"], table["exit"]) == (1, "unknown", UNKNOWN)
+    assert (table["bootstrap"], table["from"], table["until"]) == (
+        "h:1",
+        "1970-01-01T00:00:00Z",
+        "2027-01-15T08:00:00Z",
+    )
     assert table["without_commits"] == [{"group": "<g>", "topic": "quiet"}]
     assert [(row["group"], row["topic"], row["verdict"], row["reason"]) for row in table["audits"]] == [
         ("<g>", "bills", "pass", ""),
@@ -296,7 +301,7 @@ def test_an_interrupt_keeps_what_was_done(audits: Callable[..., AuditOverview], 
 )
 def test_the_worst_row_is_the_exit_status(words: list[str], status: int, told: str) -> None:
     """Fail over unknown over pass; an export that was not to be judged is no failure."""
-    overview = AuditOverview("h:1", "", [AuditRow("g", "t", word) for word in words])
+    overview = AuditOverview("h:1", "", "", [AuditRow("g", "t", word) for word in words])
     assert (overview.exit_status, overview.in_words) == (status, told)
 
 
@@ -329,5 +334,5 @@ def test_the_age_of_the_lag_is_told_where_it_is_known(
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
     """No half of a file is left beside it."""
-    write_overview(AuditOverview("h:1", "a window", [AuditRow("g", "t")]), tmp_path)
+    write_overview(AuditOverview("h:1", "", "", [AuditRow("g", "t")]), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["audits.html", "audits.json"]

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from kafka_trial.audit.bounded_reading import Log, connect
 from kafka_trial.audit.command_config import read_command_config
 from kafka_trial.audit.export import GROUP_REFUSED, NO_SUCH_GROUP, Exported, described, export, missing_acl
-from kafka_trial.audit.request import NS_PER_MS, AuditRequest, make_audit_request
+from kafka_trial.audit.request import NS_PER_MS, AuditRequest, make_audit_request, stamp
 from kafka_trial.audit.settings import read_claim
 from kafka_trial.errors import InputError, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.output_names import AUDITS_PAGE
@@ -214,7 +214,8 @@ def audit_all(asked: SeveralAudits, found: AuditPairs, *, judge: Judge, console:
     """
     refused = [AuditRow(group, "", reason=why) for group, why in found.refused.items()]
     rows = [*(AuditRow(group, topic) for group, topic in found.pairs), *refused]
-    overview = AuditOverview(asked.base.bootstrap, asked.base.window, tuple(rows), found.without_commits)
+    begins, ends = (stamp(time_ns) for time_ns in (asked.base.from_ns, asked.base.until_ns))
+    overview = AuditOverview(asked.base.bootstrap, begins, ends, tuple(rows), found.without_commits)
     asked.out.mkdir(parents=True, exist_ok=True)
     write_overview(overview, asked.out)
     try:

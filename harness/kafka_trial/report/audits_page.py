@@ -70,13 +70,14 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class AuditOverview:
-    """The rows in the order in which they are audited, over one window (in words) of one cluster.
+    """The rows in the order in which they are audited, over one window of one cluster; its times are in UTC.
 
     `without_commits`: pairs of group and topic that were not audited because the group has committed nothing there.
     """
 
     bootstrap: str
-    window: str
+    begins: str
+    ends: str
     rows: Sequence[AuditRow]
     without_commits: Sequence[tuple[str, str]] = ()
 
@@ -134,7 +135,8 @@ def overview_to_table(overview: AuditOverview) -> dict[str, Any]:
     return {
         "schema": AUDITS_SCHEMA,
         "bootstrap": overview.bootstrap,
-        "window": overview.window,
+        "from": overview.begins,
+        "until": overview.ends,
         "verdict": overview.verdict,
         "exit": overview.exit_status,
         "audits": [asdict(row) for row in overview.rows],
