@@ -248,6 +248,7 @@ def test_each_pair_has_its_row_and_the_worst_wins(
         ("gone", "unknown", {}, None, None, ""),
         ("", "unknown", {}, None, None, ""),
     ]
+    assert overview.rows[0].reason.startswith("commit-regression: the committed offset of partition 0 fell")
     said = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in said] == [
         "FAIL     <g> on orders",
@@ -303,6 +304,12 @@ def test_the_worst_row_is_the_exit_status(words: list[str], status: int, told: s
     """Fail over unknown over pass; an export that was not to be judged is no failure."""
     overview = AuditOverview("h:1", "", "", [AuditRow("g", "t", word) for word in words])
     assert (overview.exit_status, overview.in_words) == (status, told)
+
+
+def test_an_unknown_row_says_why_on_the_terminal() -> None:
+    """What was seen without being held against the group stands in its report, and is no verdict."""
+    row = AuditRow("g", "t", reason="compaction", violations={"false-lag": 1}, run="1-g-on-t")
+    assert row_in_words(row) == "UNKNOWN  g on t: compaction; lag not known"
 
 
 def test_no_name_breaks_a_line() -> None:
