@@ -97,6 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("__version__", "errors", "claim", "history", "process", "anomalies", "model", "judge", "verdict", "witness"),
         "kafka_protocol",
         *("cluster.admin", "trial.console"),
+        *("report.audits_page", "report.event_text", "report.lag_series", "report.report_data"),
     },
     "preflight": {"errors", "kafka_protocol", "cluster.admin"},
     "compatibility": {"errors", "history", "kafka_protocol", "cluster.versions"},

@@ -157,6 +157,10 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/audit/test_audit_cluster.py",
         "main([*scene.words(",
     ),
+    "kafka-trial audit --bootstrap broker1:9092 --group billing shipping --from 12h --out audits": (
+        "tests/audit/test_several_cluster.py",
+        'scene.audit(["billing", "shipping", "nobody"], []',
+    ),
     "kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query "
     '"select order_id, written_at from bills where written_at between :from and :until"': (
         "tests/audit/test_sink_table.py",

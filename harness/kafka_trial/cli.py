@@ -41,6 +41,7 @@ EXAMPLES = {
     "preflight": "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1\n"
     "         kafka-trial preflight --to 4.4.0 --bootstrap broker1:9092 --request-log broker-logs",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
+    "         kafka-trial audit --bootstrap broker1:9092 --group billing shipping --from 12h\n"
     "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
 }
@@ -467,8 +468,22 @@ def _audit(parsers: _Subparsers) -> None:
         metavar="FILE",
         help="a Kafka client's properties file, as Kafka's own tools take it: TLS, SASL (default: a plain listener)",
     )
-    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic")
-    parser.add_argument("--group", required=True, metavar="NAME", help="the consumer group")
+    parser.add_argument(
+        "--topic",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="the topic, or several (default: all on which a group has committed offsets)",
+    )
+    parser.add_argument(
+        "--group",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="NAME",
+        help="the consumer group, or several: each is audited on each topic, and audits.html shows all verdicts",
+    )
     parser.add_argument(
         "--from", required=True, metavar="TIME", help="2026-01-31T02:00:00Z, or how long ago: 90s, 30min, 12h, 2d"
     )
@@ -517,7 +532,9 @@ def _audit(parsers: _Subparsers) -> None:
     )
     parser.add_argument("--readers", type=int, metavar="N", help="partitions read side by side (default 4)")
     parser.add_argument(
-        "--out", metavar="DIR", help="the run folder (new or empty); default: a new one in ./trial-runs"
+        "--out",
+        metavar="DIR",
+        help="the run folder (new or empty); default: a new one in ./trial-runs; of several audits: one below for each",
     )
     parser.add_argument("--no-check", action="store_true", help="export only; judge later with `check`")
 

@@ -23,6 +23,7 @@ from kafka_trial.trial.console import Console
 if TYPE_CHECKING:
     from kafka_trial.history.store import RunFolder
     from kafka_trial.kafka_protocol.security import Security
+    from kafka_trial.verdict.decide import Verdict
 
 Rows = list[dict[str, str]]
 
@@ -320,34 +321,68 @@ def demo(options: Namespace) -> int:
 
 
 def audit(options: Namespace) -> int:
-    """`audit`: exports what a group did on a cluster that is not ours, judges it and reports."""
+    """`audit`: exports what a group did on a cluster that is not ours, judges it and reports; or several, in turn."""
     from kafka_trial.audit.command_config import read_command_config
     from kafka_trial.audit.export import export
     from kafka_trial.audit.request import make_audit_request
     from kafka_trial.audit.settings import read_claim
-    from kafka_trial.check import check_run
-    from kafka_trial.judge.cache import slice_rows
+    from kafka_trial.audit.several import is_several
     from kafka_trial.report.text import last_lines, text_report
-    from kafka_trial.trial.judge_process import judging_in_words
 
+    if is_several(vars(options)):
+        return _several_audits(options)
     claim = read_claim(Path(options.claim)) if options.claim else {}
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
     words = vars(options) | {"claim": claim, "request_logs": options.request_log, "security": security}
+    words |= {"group": options.group[0], "topic": options.topic[0]}
     asked = make_audit_request(words, now_ns=time.time_ns())
     if options.out:
         check_out(Path(options.out), empty=True)
     with Console() as console:
-        if unused:
-            console.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
-        folder = export(asked, out=Path(options.out) if options.out else None, console=console)
-        if options.no_check:
-            console.phase("parquet", f"{slice_rows(folder).path}")  # as `check` makes it, for Spark elsewhere
+        _say_unused(options, unused, console)
+        folder = export(asked, out=Path(options.out) if options.out else None, console=console).folder
+        verdict = _audit_judged(folder, options, console)
+        if verdict is None:
             print(folder.path)
             return PASS
-        console.phase("check", judging_in_words(folder))
-        verdict = check_run(folder)
     print(text_report(folder), last_lines(folder), sep="\n")
     return verdict.exit
+
+
+def _several_audits(options: Namespace) -> int:
+    """Audits several groups or topics in turn; the worst verdict wins."""
+    from kafka_trial.audit.several import audit_all, find_pairs, make_several_audits
+    from kafka_trial.history.output_names import AUDITS_PAGE
+
+    asked = make_several_audits(vars(options), now_ns=time.time_ns())
+    with Console() as console:
+        _say_unused(options, asked.unused, console)
+        found = find_pairs(asked, console)
+        overview = audit_all(
+            asked, found, judge=lambda folder: _audit_judged(folder, options, console), console=console
+        )
+    print(*overview.without_commits_in_words, f"\n{overview.in_words}", sep="\n")
+    print(f"report: {asked.out.absolute() / AUDITS_PAGE}")
+    return overview.exit_status
+
+
+def _say_unused(options: Namespace, unused: Sequence[str], console: Console) -> None:
+    if unused:
+        console.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
+
+
+def _audit_judged(folder: RunFolder, options: Namespace, console: Console) -> Verdict | None:
+    """Returns the verdict on an export; None with --no-check, where it is Parquet as `check` makes it, for Spark
+    elsewhere."""
+    from kafka_trial.check import check_run
+    from kafka_trial.judge.cache import slice_rows
+    from kafka_trial.trial.judge_process import judging_in_words
+
+    if options.no_check:
+        console.phase("parquet", f"{slice_rows(folder).path}")
+        return None
+    console.phase("check", judging_in_words(folder))
+    return check_run(folder)
 
 
 def preflight(options: Namespace) -> int:

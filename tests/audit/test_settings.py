@@ -42,6 +42,13 @@ def test_the_judge_reads_the_same_settings_from_the_run_folder(tmp_path: Path) -
     )
 
 
+def test_a_groups_name_may_hold_any_letter(tmp_path: Path) -> None:
+    """TOML wants control characters escaped: JSON's, and DEL."""
+    name = 'a "b"\n\x00\x1f\x7f\u2028ü'
+    text = consumer_toml(AuditRequest("h:1", "t", name, 0, 1), settings_of(ASKED))
+    assert tomllib.loads(text)["name"] == name
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [("[clam]\n", "has no \\[claim\\] table"), ("[claim]\ndelivery = 'some'\n", "none of"), ("[claim", "as TOML")],

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +54,7 @@ ACLS = {
     GROUP_REFUSED: "DESCRIBE on group {group}",
     CLUSTER_REFUSED: "DESCRIBE on the cluster",
 }
+NO_SUCH_GROUP = "there is no such group now: it never was, its offsets have expired, or it was deleted. Check the name"
 REFUSED = "the cluster does not let us read {topic} ({told}): give our principal DESCRIBE and READ on topic {topic}"
 
 
@@ -76,7 +77,17 @@ class Export:
         self.unread += [(evidence, message) for message in messages]
 
 
-def export(request: AuditRequest, *, out: Path | None, console: Console) -> RunFolder:
+@dataclass(frozen=True)
+class Exported:
+    """The run folder of an export; `committed`: where the group stood at the end of the window, by partition, as far as
+    the log was read; `unread`: the evidence of which some could not be read."""
+
+    folder: RunFolder
+    committed: Mapping[int, int]
+    unread: Set[str] = frozenset()
+
+
+def export(request: AuditRequest, *, out: Path | None, console: Console) -> Exported:
     """Exports what an audit needs into a new run folder and returns it.
 
     Raises:
@@ -103,7 +114,7 @@ def export(request: AuditRequest, *, out: Path | None, console: Console) -> RunF
         _sink(this, _span(request, settle=settle_ns(settings), earliest_ns=earliest_ns))
         _requests(this)
         _run(this, read, drain_ns=drain_ns, settle=settle_ns(settings))
-    return folder
+    return Exported(folder, read.committed, {evidence for evidence, _ in this.unread})
 
 
 def refuse_unknown_group(
@@ -121,14 +132,11 @@ def refuse_unknown_group(
             lambda connection: group_requests.group_state(connection, request.group),
         )
     except NoAnswerError as error:
-        if acl := _missing_acl(error, request, operation="DESCRIBE"):
+        if acl := missing_acl(error, request, operation="DESCRIBE"):
             console.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
         return
     if state.state == group_requests.DEAD:
-        raise InputError(
-            f"--group {request.group}",
-            "there is no such group now: it never was, its offsets have expired, or it was deleted. Check the name",
-        )
+        raise InputError(f"--group {request.group}", NO_SUCH_GROUP)
 
 
 def _offsets(this: Export) -> OffsetsRead:
@@ -193,7 +201,7 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
             leader, lambda connection: cluster_queries.topic_configs(connection, topic.name, CONFIGS)
         )
     except NoAnswerError as error:
-        if acl := _missing_acl(error, this.request, operation="DESCRIBE_CONFIGS", topic=topic.name):
+        if acl := missing_acl(error, this.request, operation="DESCRIBE_CONFIGS", topic=topic.name):
             this.console.say(f"{acl}. Its {', '.join(CONFIGS)} are not known then")
         return {}
 
@@ -305,7 +313,7 @@ def _read_preconditions(brokers: Brokers, request: AuditRequest) -> Precondition
         InputError: there is no such topic, or it may not be read; all of these are told at once.
     """
     wanted = [request.topic, OFFSETS_TOPIC, *_sink_topics(request)]
-    found = {name: _described(brokers, request, name) for name in wanted}
+    found = {name: described(brokers, request, name) for name in wanted}
     problems = [problem for problem in found.values() if isinstance(problem, str)]
     if problems:
         raise InputError("audit", problems)
@@ -318,9 +326,7 @@ def _read_preconditions(brokers: Brokers, request: AuditRequest) -> Precondition
     )
 
 
-def _missing_acl(
-    error: NoAnswerError, request: AuditRequest, *, operation: str, topic: str | None = None
-) -> str | None:
+def missing_acl(error: NoAnswerError, request: AuditRequest, *, operation: str, topic: str | None = None) -> str | None:
     """Returns what our principal must be given where a question was refused for want of it; else None.
 
     `operation` is what the question needs on the topic (default: the audited one).
@@ -336,7 +342,12 @@ def _sink_topics(request: AuditRequest) -> tuple[str, ...]:
     return request.sink.topics if request.sink else ()
 
 
-def _described(brokers: Brokers, request: AuditRequest, name: str) -> Topic | str:
+def described(brokers: Brokers, request: AuditRequest, name: str) -> Topic | str:
+    """Returns a topic that can be read, else the sentence that says why it cannot.
+
+    Raises:
+        StartError: nobody answers at the bootstrap addresses.
+    """
     try:
         found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [name]))
     except NoAnswerError as error:

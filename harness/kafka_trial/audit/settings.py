@@ -88,4 +88,5 @@ def consumer_toml(request: AuditRequest, settings: Settings) -> str:
 
 
 def _line(key: str, value: Any) -> str:
-    return f"{key} = {orjson.dumps(value).decode()}"  # JSON's strings, numbers and booleans are TOML's
+    text = orjson.dumps(value).decode().replace("\x7f", "\\u007f")  # which TOML, unlike JSON, wants escaped
+    return f"{key} = {text}"  # JSON's other strings, numbers and booleans are TOML's

@@ -1,4 +1,4 @@
-"""The names of the files that certificates, records of upgrades and matrices of cuts consist of.
+"""The names of the files that certificates, records of upgrades, matrices of cuts and several audits consist of.
 
 They stand below the reports that write them, for whoever must tell these files from a consumer's own.
 """
@@ -15,3 +15,5 @@ CUT_ROWS: Final = "cuts.jsonl"
 CUT_PAGE: Final = "cuts.html"
 CUT_TEXT: Final = "cuts.txt"
 CUT_CONSUMERS: Final = "cuts-consumers.json"
+AUDITS: Final = "audits.json"
+AUDITS_PAGE: Final = "audits.html"

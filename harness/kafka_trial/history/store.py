@@ -112,8 +112,7 @@ def create_run_folder(out: Path | None, scenario: str, consumer: str) -> RunFold
         StartError: the disk refuses.
     """
     if out is None:
-        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-        out = Path("trial-runs") / f"{stamp}-{scenario}-{consumer}-{secrets.token_hex(2)}"
+        out = new_place(scenario, consumer)
     else:
         check_out(out, empty=True)
     folder = RunFolder(out.absolute())
@@ -123,6 +122,12 @@ def create_run_folder(out: Path | None, scenario: str, consumer: str) -> RunFold
     except OSError as error:
         raise StartError(f"cannot make the run folder {out}: {error.strerror}; free space or choose --out") from error
     return folder
+
+
+def new_place(scenario: str, consumer: str) -> Path:
+    """Returns `./trial-runs/<utc>-<scenario>-<consumer>-<4 hex>`, where nothing is yet."""
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    return Path("trial-runs") / f"{stamp}-{scenario}-{consumer}-{secrets.token_hex(2)}"
 
 
 def check_out(out: Path, *, empty: bool = False) -> None:

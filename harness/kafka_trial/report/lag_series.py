@@ -101,6 +101,18 @@ def read_total_lag(folder: RunFolder, *, start_ns: int) -> tuple[tuple[Point, ..
     return drawn, _thinned(list(zip(at_s, handled.tolist(), strict=True)))
 
 
+def read_last_ages_ms(folder: RunFolder, *, since_ns: int) -> dict[int, int]:
+    """Returns by partition, of a run with one topic, how old the oldest record after its committed offset was when its
+    series ended; without series that ended before `since_ns`, and none where they cannot be read."""
+    columns = ["partition", "time_ns", "committed_age_ms"]
+    try:
+        rows = pq.read_table(folder.path / "series.parquet", columns=columns).sort_by("time_ns").to_pylist()
+    except (OSError, pa.ArrowInvalid):
+        return {}
+    last = {int(row["partition"]): row for row in rows}
+    return {at: int(row["committed_age_ms"]) for at, row in last.items() if row["time_ns"] >= since_ns}
+
+
 def path_of(points: Sequence[Point], *, length_s: float, peak: int) -> str:
     """Returns the points as the `d` of an SVG path in a box of WIDTH × HEIGHT: steps, for lag jumps."""
     if not points:
