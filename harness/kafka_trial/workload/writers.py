@@ -149,8 +149,8 @@ class TransactionalWriter:
         """
         self._client, self.may_be_open = None, True  # the next one of this id ends what is open
         overdue = self._clock_s() - self._opened_s >= TRANSACTION_WITHIN_S / 2
-        unheard = aborting and not self._acknowledged
-        if error.fatal() and not (overdue or unheard):
+        unknown_there = aborting and not self._acknowledged
+        if error.fatal() and not (overdue or unknown_there):
             self.complaints.append(f"the producer of transaction {one.number} could not go on: {error}")
         return self._ended(one, ABORTED if aborting else INFO, message=str(error))
 
