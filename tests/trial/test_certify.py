@@ -37,7 +37,7 @@ from kafka_trial.trial.certificate_ledger import CertifyRequest
 from kafka_trial.trial.certify import begin_baseline, begin_certificate, certify, lanes_of
 from kafka_trial.trial.session import TrialOutcome, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
-from kafka_trial.trial.verify_certificate import verify
+from kafka_trial.trial.verify_certificate import judged_again, verify
 
 pytestmark = pytest.mark.lengthy
 
@@ -349,6 +349,21 @@ def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolde
     assert lanes_of(CertifyRequest(forwards, tmp_path)) >= 6
     with pytest.raises(InputError, match="--suite: large-records cannot be played: its load asks for"):
         begin_certificate(CertifyRequest(forwards, tmp_path, suites=["large-records", "control"]))
+
+
+def test_a_trial_of_several_groups_is_judged_again_in_a_copy(judged: RunFolder, tmp_path: Path) -> None:
+    """What is verified is not written to, nor is what can be made again sealed."""
+    folder = RunFolder(tmp_path / "run")
+    for place in (folder.path, folder.path / "groups" / "audit"):
+        shutil.copytree(judged.path, place)
+    check_run(folder)
+    written = folder.groups["audit"].path / "verdict.json"
+    before_ns = written.stat().st_mtime_ns
+    with judged_again(folder.path) as (_, verdict, same):
+        assert (same, [one.verdict for one in verdict.groups]) == (True, ["fail", "fail"])
+    assert written.stat().st_mtime_ns == before_ns
+    sealed = file_digests(folder.path)
+    assert ("groups/audit/verdict.json" in sealed, [place for place in sealed if "cache" in place]) == (True, [])
 
 
 def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from kafka_trial.errors import InputError
+from kafka_trial.history.store import GROUPS
 
 REMADE = "cache"  # of a run folder: made again from the history
 
@@ -49,7 +50,13 @@ def file_digests(folder: Path) -> dict[str, str]:
     """Returns the SHA-256 of every file of a run folder, by its place inside; not of what can be made again."""
     files = (file for file in sorted(folder.rglob("*")) if file.is_file())
     inside = ((file, file.relative_to(folder)) for file in files)
-    return {place.as_posix(): _digest(file) for file, place in inside if place.parts[0] != REMADE}
+    return {place.as_posix(): _digest(file) for file, place in inside if not _is_remade(place)}
+
+
+def _is_remade(place: Path) -> bool:
+    """Tells whether a file of a run folder, or of one of its further groups, is made again from a history."""
+    inside = place.parts[2:] if place.parts[0] == GROUPS else place.parts
+    return inside[:1] == (REMADE,)
 
 
 def changed_files(root: Path, run: str, files: Mapping[str, str]) -> list[str]:

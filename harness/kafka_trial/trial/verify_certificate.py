@@ -12,7 +12,7 @@ from kafka_trial.check import check_run
 from kafka_trial.comparison.explain import ConsumerKind
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.history.output_names import CERTIFICATE
-from kafka_trial.history.store import RunFolder, open_run_folder
+from kafka_trial.history.store import GROUPS, RunFolder, open_run_folder
 from kafka_trial.report.certificate import (
     BASELINE,
     SINCE_SCHEMA_3,
@@ -100,7 +100,7 @@ def _judged_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
 def judged_again(place: Path) -> Iterator[tuple[RunFolder, Verdict, bool]]:
     """Yields a copy of a run folder, judged again, its verdict, and whether verdict.json is as before, byte for byte.
 
-    The copy consists of links to what the folder holds, without what the judge writes.
+    The copy consists of links to what the folder and those of its further groups hold, without what the judge writes.
 
     Raises:
         InputError: there is no run folder there.
@@ -108,9 +108,17 @@ def judged_again(place: Path) -> Iterator[tuple[RunFolder, Verdict, bool]]:
     folder = open_run_folder(place)
     with tempfile.TemporaryDirectory(prefix="kafka-trial-verify-") as scratch:
         copy = RunFolder(Path(scratch))
-        for kept in folder.path.iterdir():
-            if kept.name not in (*JUDGED, REMADE):
-                (copy.path / kept.name).symlink_to(kept)
+        _link(folder, copy)
         verdict = check_run(copy)
         written = [(one.path / "verdict.json").read_bytes() for one in (folder, copy)]
         yield copy, verdict, written[0] == written[1]
+
+
+def _link(folder: RunFolder, copy: RunFolder) -> None:
+    for kept in folder.path.iterdir():
+        if kept.name not in (*JUDGED, REMADE, GROUPS):
+            (copy.path / kept.name).symlink_to(kept)
+    for name, group in folder.groups.items():
+        place = copy.path / GROUPS / name
+        place.mkdir(parents=True)
+        _link(group, RunFolder(place))

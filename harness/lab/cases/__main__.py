@@ -12,6 +12,8 @@ from kafka_trial.trial.console import Console
 from lab.cases import (
     blocking_turns,
     blocking_turns_page,
+    cold_neighbours,
+    cold_neighbours_page,
     large_record_cures,
     large_records,
     large_records_page,
@@ -27,7 +29,11 @@ from lab.cases.crash_page import write_page
 from lab.cases.timestamp_guards import GUARDS
 from lab.repository import exit_status
 
-STUCK_PARTITION, BLOCKING_TURNS, CRASHES, LARGE_RECORDS = CASES = (0, 1, 2, large_records.CASE)
+STUCK_PARTITION, BLOCKING_TURNS, CRASHES, COLD_NEIGHBOURS, LARGE_RECORDS = CASES = (
+    *(0, 1, 2),
+    cold_neighbours.CASE,
+    large_records.CASE,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +60,7 @@ def _all(options: argparse.Namespace) -> int:
         STUCK_PARTITION: (_try_stuck, stuck_partition_page.write_page),
         BLOCKING_TURNS: (_try_blocking, blocking_turns_page.write_page),
         CRASHES: (_try_crashes, write_page),
+        COLD_NEIGHBOURS: (_try_neighbours, cold_neighbours_page.write_page),
         LARGE_RECORDS: (_try_large, large_records_page.write_page),
     }
     statuses = [PASS]
@@ -70,6 +77,10 @@ def _try_stuck(options: argparse.Namespace, until_s: float | None, console: Cons
     every = [*stuck_partition.grid(), *stuck_partition.sweep()]
     wanted = [cell for cell in every if not options.only or cell.name.startswith(tuple(options.only))]
     stuck_partition.try_missing(wanted, until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+
+
+def _try_neighbours(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
+    cold_neighbours.try_missing(until_s=until_s, say=console.say)
 
 
 def _try_blocking(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
