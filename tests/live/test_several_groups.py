@@ -17,7 +17,7 @@ from kafka_trial.scenario import FurtherGroup, Step
 from kafka_trial.trial.session import Session, TrialOutcome
 from kafka_trial.verdict.decide import GroupVerdict
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
 TWO_GROUPS = Path(__file__).with_name("two-groups.toml")
 FIRST, SIN, SOUND = "python-joins-topics", "commits-before-processing", "python-at-least-once"
@@ -69,7 +69,6 @@ def test_a_packed_trial_is_judged_as_it_was(tried: TrialOutcome, tmp_path: Path)
     assert [one.sentence for one in again.violations] == [one.sentence for one in tried.verdict.violations]
 
 
-@pytest.mark.rotates(together="dear")
 def test_what_breaks_brokers_is_told_to_all_groups(kafka_trial_session: Session, tmp_path: Path) -> None:
     """It is played once, and excuses both."""
     scenario = replace(
