@@ -17,7 +17,7 @@ from kafka_trial.audit.export import Exported
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.audit.several import (
     AuditPairs,
-    SeveralAudits,
+    SeveralAuditsRequest,
     audit_all,
     find_pairs,
     folder_name,
@@ -155,7 +155,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AuditPairs]:
         monkeypatch.setattr(several, "described", lambda *_: OFFSETS_LOG)
         monkeypatch.setattr(several.group_membership, "committed", coordinator.next)
         monkeypatch.setattr(several.group_requests, "group_state", lambda *_, **__: GroupState(state, "classic", ()))
-        asked = SeveralAudits(AuditRequest("h:1", "", "g", 0, 1), ["g"], [], Path("out"))
+        asked = SeveralAuditsRequest(AuditRequest("h:1", "", "g", 0, 1), ["g"], [], Path("out"))
         return find_pairs(asked, Console(quiet=True))
 
     return finds
@@ -222,7 +222,9 @@ def audits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Aud
         monkeypatch.setattr(several, "_lag", lambda *_: {0: 1})
         monkeypatch.setattr(several, "read_last_ages_ms", lambda *_, **__: {0: 90_000, 1: 900_000})
         pairs = [("<g>", topic) for topic in exports]
-        asked = SeveralAudits(AuditRequest("h:1", "", "<g>", 0, NOW_NS), ["<g>"], list(exports), tmp_path / "out")
+        asked = SeveralAuditsRequest(
+            AuditRequest("h:1", "", "<g>", 0, NOW_NS), ["<g>"], list(exports), tmp_path / "out"
+        )
         found_pairs = AuditPairs(pairs, [("<g>", "quiet")], refused or {})
         return audit_all(asked, found_pairs, judge=lambda at: verdicts[at.path], console=Console(quiet=True))
 

@@ -14,8 +14,8 @@ from lab.cases.cold_neighbours import (
     FIGURES,
     ROWS_NAME,
     ColdNeighbourRow,
+    control_pairs,
     figures_of,
-    pairs,
     read_rows,
     scenario_of,
 )
@@ -89,7 +89,7 @@ def test_only_whole_pairs_count() -> None:
         row(3, neighbour=True, ms=2),
         row(3, neighbour=True, ms=4),
     ]
-    assert [(without.seed, beside.figures["lag_records"]) for without, beside in pairs(rows)] == [(3, 4)]
+    assert [(without.seed, beside.figures["lag_records"]) for without, beside in control_pairs(rows)] == [(3, 4)]
 
 
 def test_the_page_says_between_what_the_effect_lies() -> None:

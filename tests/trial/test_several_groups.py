@@ -26,7 +26,7 @@ from kafka_trial.scenario import (
     scenario_problems,
     scenario_to_table,
 )
-from kafka_trial.trial.cast import FaultsForAll, side_by_side
+from kafka_trial.trial.cast import SharedFaultWriter, for_all_groups
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.verdict.decide import GroupVerdict, Verdict
@@ -102,12 +102,12 @@ def test_a_group_is_asked_what_a_trial_of_its_topics_would_be() -> None:
     assert (audit.scenario.further_topics, audit.scenario.further_groups, audit.members) == ((), (), 2)
     names = {one.no: one.fault for one in audit.plan.faults}
     assert names == {1: "broker-restart", 3: "stall"}
-    assert ([one.fault for one in audit.own_plan.faults], audit.shared) == (["stall"], {1})
+    assert ([one.fault for one in audit.plan_to_play.faults], audit.shared_faults) == (["stall"], {1})
     assert [one.fault for one in first.plan.faults] == ["kill", "broker-restart", "records-deleted"]
     assert first.lanes_in_all == first.lanes + audit.lanes
     everything = make_trial_spec(with_group(topics=None, consumer=JOINS), registry.find_consumer(JOINS), seed=7)
     both = everything.further_groups["audit"]
-    assert (both.shared, [topic.partitions for topic in both.scenario.topics]) == ({1, 2}, [6, 2])
+    assert (both.shared_faults, [topic.partitions for topic in both.scenario.topics]) == ({1, 2}, [6, 2])
 
 
 def test_a_replay_plays_for_each_group_what_was_played(tmp_path: Path) -> None:
@@ -119,6 +119,11 @@ def test_a_replay_plays_for_each_group_what_was_played(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (tmp_path / "schedule.json").write_text(json.dumps(plan_to_table(first.plan)))
     (folder / "schedule.json").write_text(json.dumps(plan_to_table(replace(audit.plan, faults=played))))
+    copied = tmp_path / "copied" / "schedule.json"
+    copied.parent.mkdir()
+    copied.write_bytes((tmp_path / "schedule.json").read_bytes())
+    with pytest.raises(InputError, match=r"group audit has no schedule.json beside it: name the one inside its run"):
+        make_trial_spec(TWO, registry.find_consumer(JOINS), seed=7, schedule=copied)
     again = make_trial_spec(TWO, registry.find_consumer(JOINS), seed=7, schedule=tmp_path / "schedule.json")
     plan = again.further_groups["audit"].plan
     assert [(one.no, one.at_s, one.resolved) for one in plan.faults] == [(1, 2, None), (3, 9.0, "m1")]
@@ -135,6 +140,10 @@ def test_a_replay_plays_for_each_group_what_was_played(tmp_path: Path) -> None:
         (
             replace(TWO, schedule=(Step("broker-kill", "leader", group="audit"),)),
             "broker-kill acts on brokers or the topic, and so on all groups: leave `group` out of its step",
+        ),
+        (
+            replace(TWO, schedule=(Step("move-client", "member", group="audit"),)),
+            "move-client needs successors to move members to, and a further group has none",
         ),
         (
             replace(with_group(consumer="python-postgres-latest-orders"), load=Load(null_keys=0.1)),
@@ -193,7 +202,7 @@ class Kept:
 def test_a_fault_is_told_to_those_whom_it_concerns() -> None:
     """And to the first group each."""
     own, audit = Kept(), Kept()
-    recorder = FaultsForAll(own, [(cast(EventWriter, audit), frozenset({1}))])
+    recorder = SharedFaultWriter(own, [(cast(EventWriter, audit), frozenset({1}))])
     for number in (0, 1):
         recorder.record("injected", fault_no=number)
     recorder.record("evidence")
@@ -216,7 +225,7 @@ def a_cast() -> dict[str, TrialEnvironment]:
 def test_groups_go_through_a_phase_at_once() -> None:
     """Each waits for the other, and what each returned is told in their order."""
     barrier = threading.Barrier(2, timeout=5)
-    assert side_by_side(a_cast(), lambda one: (barrier.wait() >= 0, cast(Any, one).name)) == [
+    assert for_all_groups(a_cast(), lambda one: (barrier.wait() >= 0, cast(Any, one).name)) == [
         (True, "first"),
         (True, "audit"),
     ]
@@ -234,7 +243,7 @@ def test_where_one_fails_the_others_wait_no_longer() -> None:
         raise UnjudgeableError(environment.abandoned)
 
     with pytest.raises(UnjudgeableError, match=r"^the witness died$"):
-        side_by_side(groups, work, within_s=5)
+        for_all_groups(groups, work, within_s=5)
     assert [one.abandoned for one in groups.values()] == ["the trial of group audit ended: the witness died"] * 2
 
 
@@ -249,7 +258,7 @@ def test_ctrl_c_ends_all_of_them() -> None:
             threading.Event().wait(0.01)
 
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(groups, work, within_s=5)
+        for_all_groups(groups, work, within_s=5)
     assert groups["audit"].abandoned == "interrupted by Ctrl-C"
 
 

@@ -46,7 +46,7 @@ def _excused(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     deciding=("excused_by",),
 )
 def cold_read(group: Group) -> Findings:
-    """Members read more cold data than their team claims (`reads_cold_bytes_max`): one finding a client of a member.
+    """Members read more cold data than their team claims (`reads_cold_bytes_max`): a finding per member and client id.
 
     "On a Kafka cluster where the consumers are mostly caught up you will see no read activity on the disks whatsoever
     as they will be serving data entirely from cache" (Kafka, Efficiency). A member that reads far behind the end makes
@@ -55,15 +55,15 @@ def cold_read(group: Group) -> Findings:
     want to be able to buffer for 30 seconds and compute your memory need as write_throughput*30" (Kafka, Hardware).
 
     Bytes are those of the brokers' answers, as they lie in the log, also of a reader that is in no group. An answer
-    counts as a whole where its first record was cold. Some time does not count: that before the opening burst was done,
-    and that of a fault, from its injection until it is healed and a stall window has passed, twice as long: a member
-    that only catches up after a fault reads nothing cold. That a neighbour loads the brokers (`cold-reads`) excuses
-    nobody. Exactly the limit is allowed.
+    counts as a whole where its first record was cold. Not counted is the time before the opening burst was handled, and
+    the time that a fault explains: from its injection until W after it is healed (longer where requests stay unanswered
+    or partitions were added), and then as long again, while the group works off what has piled up. The fault
+    `cold-reads` explains nothing. Exactly the limit is allowed.
 
     Undecided if the limit lies between what was cold for certain and what may have been: where nothing shows when a
     record was appended; if it was not committed past by then, and more was sent all the while than the group was seen
-    to do, the machine stood still, or threads waited for a processor for so long; and if a broker was stopped while a
-    member read cold data, for its last requests may be missing. Not judged without request logs that were read to their
+    to do, the machine stood still, or threads waited for a processor for so long; and if a broker was stopped
+    meanwhile, for the last lines of its request log may be missing. Not judged without request logs read to their
     ends, where the trial leaves no time for records to become cold, and in audits, which know of no fault.
 
     Smallest history: a claim of 100 bytes; record 0; forty seconds later m0's FETCH from 0 is answered 101 bytes.

@@ -89,10 +89,10 @@ def late_record(partitions: Partitions) -> Findings:
     consumer that shows nothing of its work too, less the declared commit interval. What was not handled by the
     snapshot, and not committed past, has waited until then.
 
-    Some time does not count: that before the opening burst was done, and that of a fault, from its injection until it
-    is healed and a stall window has passed, twice as long, for what had gathered. That a neighbour loads the brokers
-    (`cold-reads`) excuses nobody. Where records queue each may take twice the time that the group took for it and those
-    before it at its best, in the opening burst or since.
+    Not counted is the time before the opening burst was handled, and the time that a fault explains: from its injection
+    until W after it is healed (longer where requests stay unanswered or partitions were added), and then as long again,
+    while the group works off what has piled up. The fault `cold-reads` explains nothing. Where records queue each may
+    take twice the time that the group took for it and those before it at its best, in the opening burst or since.
 
     Undecided if it may have waited for the rest of its batch or transaction, if more was sent all the while than the
     group was seen to do, if the machine stood still or threads waited for a processor for so long, and if nobody knows

@@ -60,7 +60,7 @@ NO_PAIR: Final = "has no committed offset on any of the topics"
 
 
 @dataclass(frozen=True)
-class SeveralAudits:
+class SeveralAuditsRequest:
     """What is asked of all pairs; `base` is asked of each, with its group and topic in place of the first ones.
 
     No `topics`: all on which a group has a committed offset. `unused`: names of the client properties file.
@@ -78,7 +78,7 @@ def is_several(words: Mapping[str, Any]) -> bool:
     return len(words["group"]) != 1 or len(words["topic"]) != 1
 
 
-def make_several_audits(words: Mapping[str, Any], *, now_ns: int) -> SeveralAudits:
+def make_several_audits(words: Mapping[str, Any], *, now_ns: int) -> SeveralAuditsRequest:
     """Returns what the words of the command line ask; the files that they name are read.
 
     Raises:
@@ -100,7 +100,7 @@ def make_several_audits(words: Mapping[str, Any], *, now_ns: int) -> SeveralAudi
         raise InputError("audit", [*problems, *error.problems]) from error
     if problems:
         raise InputError("audit", problems)
-    return SeveralAudits(base, groups, topics, out, tuple(unused))
+    return SeveralAuditsRequest(base, groups, topics, out, tuple(unused))
 
 
 def _name_problems(option: str, names: Sequence[str]) -> list[str]:
@@ -128,7 +128,7 @@ class AuditPairs:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_pairs(asked: SeveralAudits, console: Console) -> AuditPairs:
+def find_pairs(asked: SeveralAuditsRequest, console: Console) -> AuditPairs:
     """Returns which groups are to be audited on which topics, by where they have committed offsets now.
 
     Raises:
@@ -207,7 +207,7 @@ def _asked_again(brokers: Brokers, node: int, question: Callable[..., T]) -> T:
     return wait_until(ask, within_s=TOLD_WITHIN_S, what=f"broker {node} to coordinate the group", every_s=0.5)[0]
 
 
-def audit_all(asked: SeveralAudits, found: AuditPairs, *, judge: Judge, console: Console) -> AuditOverview:
+def audit_all(asked: SeveralAuditsRequest, found: AuditPairs, *, judge: Judge, console: Console) -> AuditOverview:
     """Audits the pairs one after the other and returns the overview, which is on disk after each.
 
     `judge` reaches the verdict on a run folder, None where it is not to be judged.

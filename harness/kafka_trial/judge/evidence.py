@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kafka_trial.anomalies.invariant import Invariant
 from kafka_trial.judge.not_judged import NotJudged, NotJudgedReason, PartlyNotJudged
-from kafka_trial.model.cold_reads import cold_after_ns
+from kafka_trial.model.cold_reads import cold_age_ns
 from kafka_trial.model.excused_time import time_that_counts_ns
 from kafka_trial.model.kernels import NEVER
 from kafka_trial.model.trial_context import Incarnation, TrialContext
@@ -367,7 +367,7 @@ def _fetches_of_members(trial_context: TrialContext, seen: Seen) -> NotJudged | 
 
 def _cold_records(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """Records can have become cold in the trial; else a pass would prove nothing."""
-    short = time_that_counts_ns(trial_context) <= cold_after_ns(trial_context.settings)
+    short = time_that_counts_ns(trial_context) <= cold_age_ns(trial_context.settings)
     return NotJudged(NotJudgedReason.NOTHING_COLD) if short else None
 
 

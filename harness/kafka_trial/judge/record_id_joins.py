@@ -4,7 +4,7 @@ Stands beside `history_reader.py`, which reads the files in the order that makes
 workload, then everybody else. It joins by id and judges nothing.
 
 A consumer of several topics may forward what it reads from one of them to another: then a record of an id lies in both.
-Its home is the topic to which it was sent; in another it is the consumer's own, which may have made it anew.
+Its home is the topic to which it was sent; in another it is one that the consumer wrote itself, as it liked.
 """
 
 from __future__ import annotations
@@ -83,8 +83,12 @@ class IdJoins:
         self.known.sends.take(id_hash=id_hash, checksum=sent, topic=topic, **about, **whose)
         send, found = records.all_of(id_hash)
         read = records.get("checksum", found)
-        at_home = self._at_home(topic[send], records.get("slice", found))
-        altered = at_home & (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
+        altered = (
+            self._in_topics(records.get("slice", found), topic[send])
+            & (sent[send] != NONE)
+            & (read != NONE)
+            & (sent[send] != read)
+        )
         rows, found = rows[send[altered]], found[altered]
         return made_rows(
             ALTERED_RECORDS,
@@ -106,7 +110,7 @@ class IdJoins:
         self.known.acked.take(id_hash=id_hash[placed], slice=slices[placed], offset=offsets[placed])
         if self.builder.partitions_added:
             self._take_keyed(columns, rows, id_hash, slices, offsets)
-        gone = placed & ~self._is_at(slices, id_hash) & ~self.known.aborted.has(id_hash)
+        gone = placed & ~self._read_in_same_topic(slices, id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
         return made_rows(
             MISSING_SENDS,
@@ -146,7 +150,7 @@ class IdJoins:
         ]
 
     def _arrived(self, columns: Columns, rows: Array, id_hash: Array, known: Array, text: pa.Array) -> pa.Table:
-        self.builder.forwarded_effects += self._forwarded(id_hash)
+        self.builder.forwarded_effects += self._count_forwarded(id_hash)
         slices, offsets = self._homes(id_hash)
         nowhere = slices == NONE
         if nowhere.any():
@@ -218,11 +222,11 @@ class IdJoins:
         if len(self.builder.topics) < 2:
             return anywhere
         which, row = records.all_of(id_hash)
-        home = self._at_home(sends.get("topic", sends.find(id_hash))[which], records.get("slice", row))
-        at_home = per_group(which[home], row[home], len(id_hash), how="min", start=NEVER)
-        return np.where(at_home == NEVER, anywhere, at_home)
+        home = self._in_topics(records.get("slice", row), sends.get("topic", sends.find(id_hash))[which])
+        home_rows = per_group(which[home], row[home], len(id_hash), how="min", start=NEVER)
+        return np.where(home_rows == NEVER, anywhere, home_rows)
 
-    def _forwarded(self, id_hash: Array) -> int:
+    def _count_forwarded(self, id_hash: Array) -> int:
         """Returns how many of some ids are of records that lie in several of the trial's topics."""
         if len(self.builder.topics) < 2:
             return 0
@@ -232,16 +236,16 @@ class IdJoins:
         last = per_group(which, topics, len(id_hash), how="max", start=NONE)
         return int((first < last).sum())
 
-    def _is_at(self, slices: Array, id_hash: Array) -> Array:
+    def _read_in_same_topic(self, slices: Array, id_hash: Array) -> Array:
         """Returns whether the control read holds a record of each id in the topic of each slice."""
         records = self.known.records
         if len(self.builder.topics) < 2:
             return records.has(id_hash)
         which, row = records.all_of(id_hash)
-        there = self._at_home(self._topic_of(slices)[which], records.get("slice", row))
+        there = self._in_topics(records.get("slice", row), self._topic_of(slices)[which])
         return np.isin(np.arange(len(id_hash)), which[there])
 
-    def _at_home(self, topics: Array, slices: Array) -> Array:
+    def _in_topics(self, slices: Array, topics: Array) -> Array:
         """Returns where slices are of some topics, by their indices; of an unknown topic (-1) any is taken to be."""
         if len(self.builder.topics) < 2:
             return np.ones(len(slices), np.bool_)

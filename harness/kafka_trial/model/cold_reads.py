@@ -3,8 +3,8 @@
 Brokers serve the end of a log from the page cache. What lies further back they may have to read from their disks, on
 which all other clients depend too. Which pages the kernel still holds depends on the machine; how long a record has
 been in the log does not, and the request log shows when it was read. A broker looks for the position that it is asked
-for and sends what follows: an answer counts, with all its bytes, where its first record was cold. Of a record that is
-not in the log any more the next one tells.
+for and sends what follows: an answer counts, with all its bytes, where its first record was cold. If that record is
+not in the log any more, the next one decides.
 
 Judged in two steps: `cold_reads` sums up the answers of each partition; then the whole group's are compared with what
 is claimed.
@@ -21,12 +21,12 @@ from kafka_trial.model.clients import members_of
 from kafka_trial.model.commits_log import commits_in_effect, first_covering
 from kafka_trial.model.excused_time import (
     counted_from_ns,
-    excuse_ends_ns,
+    counted_time_ns,
     excused_intervals,
+    excused_until_ns_by_fault,
     excusing_faults,
+    in_log_by_ns,
     machine_stalled_ns,
-    there_by_ns,
-    unexcused,
 )
 from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import NEVER, Bools, Ints, at_or_after, first_of, joined, picked
@@ -47,7 +47,7 @@ CERTAIN = NOT_EXCUSED = -1
 REASONS = (Undecided.COLD_WHEN, Undecided.LOAD_TOO_FAST, Undecided.DELAYED, Undecided.NO_PROCESSOR)
 
 
-def cold_after_ns(settings: Settings) -> int:
+def cold_age_ns(settings: Settings) -> int:
     """Returns how long a record lies in the log before reading it is a cold read: what a member has not committed yet
     it may have to read again, whatever its age."""
     return int((settings.cold_after_s + settings.commit_interval_s) * SECOND_NS)
@@ -83,8 +83,8 @@ def cold_reads(batch: Batch) -> Table:
 
 def _cold_answers(batch: Batch) -> Table:
     """Returns the answers that began with a cold record, or may have, with `fault` and `reason`."""
-    about, limit_ns = batch.trial_context, cold_after_ns(batch.trial_context.settings)
-    counted = partial(unexcused, excused_intervals(about))
+    about, limit_ns = batch.trial_context, cold_age_ns(batch.trial_context.settings)
+    counted = partial(counted_time_ns, excused_intervals(about))
     answers = _answers(batch)
     answers = answers.take(at_latest(answers["begun_ns"]) - answers["since_ns"] > limit_ns)
     begun_ns, since_ns = answers["begun_ns"], answers["since_ns"]
@@ -92,7 +92,7 @@ def _cold_answers(batch: Batch) -> Table:
     age_ns = at_earliest(counted(begun_ns)) - counted(there_ns)
     stalled_ns = machine_stalled_ns(about, there_ns, begun_ns)
     withheld_ns = stalled_ns + waited_for_a_processor(about, there_ns, begun_ns)
-    late = at_latest(answers["committed_ns"]) >= begun_ns  # what is committed past nobody is late with
+    late = at_latest(answers["committed_ns"]) >= begun_ns  # a record that was committed past is late no more
     excused = at_latest(counted(begun_ns)) - counted(since_ns) <= limit_ns
     return answers.having(
         fault=np.where(excused, _excuses(about, since_ns, begun_ns), NOT_EXCUSED),
@@ -119,12 +119,12 @@ def _answers(batch: Batch) -> Table:
     return asks.having(
         committed_ns=picked(commits["effect_ns"], picked(covering, first, -1), NEVER),
         since_ns=np.maximum(picked(records["appended_ns"], first, NEVER), from_ns),
-        there_ns=np.maximum(picked(there_by_ns(batch), first, NEVER), from_ns),
+        there_ns=np.maximum(picked(in_log_by_ns(batch), first, NEVER), from_ns),
     )
 
 
 def _reasons(*uncertain: Bools) -> Ints:
-    """Returns of each row the first of REASONS that holds for it, else CERTAIN."""
+    """Returns for each row the first of REASONS that holds, else CERTAIN."""
     found = np.full(len(uncertain[0]), CERTAIN, np.int64)
     for place in reversed(range(len(REASONS))):
         found[uncertain[place]] = place
@@ -133,7 +133,7 @@ def _reasons(*uncertain: Bools) -> Ints:
 
 def _excuses(about: TrialContext, since_ns: Ints, until_ns: Ints) -> Ints:
     """Returns the number of the first fault that explains a part of each stretch of time."""
-    found, ends_ns = np.full(len(since_ns), NOT_EXCUSED, np.int64), excuse_ends_ns(about)
+    found, ends_ns = np.full(len(since_ns), NOT_EXCUSED, np.int64), excused_until_ns_by_fault(about)
     for window in sorted(excusing_faults(about), key=lambda one: one.begun_ns, reverse=True):
         found[(window.begun_ns <= until_ns) & (since_ns <= ends_ns[window.number])] = window.number
     return found

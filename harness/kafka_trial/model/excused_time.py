@@ -32,11 +32,11 @@ def time_that_counts_ns(about: TrialContext) -> int:
     if about.snapshot_ns is None or audited(about):
         return NEVER
     ends = np.array([max(counted_from_ns(about), 0), about.snapshot_ns], np.int64)
-    begun_ns, snapshot_ns = unexcused(excused_intervals(about), ends).tolist()
+    begun_ns, snapshot_ns = counted_time_ns(excused_intervals(about), ends).tolist()
     return int(snapshot_ns - begun_ns)
 
 
-def unexcused(excused: Table, at_ns: Ints) -> Ints:
+def counted_time_ns(excused: Table, at_ns: Ints) -> Ints:
     """Returns instants on a clock that stands still while a fault explains that records wait."""
     no_source = np.zeros(len(at_ns), np.int64)
     return at_ns - occupied_ns(excused, no_source, np.full(len(at_ns), NONE), at_ns)
@@ -44,7 +44,7 @@ def unexcused(excused: Table, at_ns: Ints) -> Ints:
 
 def excused_intervals(about: TrialContext) -> Table:
     """Returns from when to when each fault explains that records wait."""
-    ends_ns, windows = excuse_ends_ns(about), excusing_faults(about)
+    ends_ns, windows = excused_until_ns_by_fault(about), excusing_faults(about)
     return table(
         source=np.zeros(len(windows), np.int64),
         since_ns=np.array([window.begun_ns for window in windows], np.int64),
@@ -57,7 +57,7 @@ def excusing_faults(about: TrialContext) -> list[Window]:
     return [window for window in about.windows if not window.does(Consequence.LOADS_BROKERS)]
 
 
-def excuse_ends_ns(about: TrialContext) -> dict[int, int]:
+def excused_until_ns_by_fault(about: TrialContext) -> dict[int, int]:
     """Returns until when each fault, by its number, explains that records wait: as long as it explains what the group
     does, and clients may wait for an answer or not know of a partition; then once more as long."""
     ends_ns = fault_ends_ns(about, timing_in(about), window_ns_of(about))
@@ -83,7 +83,7 @@ def counted_from_ns(about: TrialContext) -> int:
     return NONE if audited(about) or about.calibrated_ns is None else about.calibrated_ns
 
 
-def there_by_ns(batch: Batch) -> Ints:
+def in_log_by_ns(batch: Batch) -> Ints:
     """Returns when the observer first saw the log end behind each record; where it says nothing of the partition, and
     in an audit, the record's own time. In a trial that is its producer's: it may have waited for the broker since."""
     records = batch.records

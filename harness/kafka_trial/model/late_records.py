@@ -20,12 +20,12 @@ from kafka_trial.model.drain_backlog import rate_of
 from kafka_trial.model.excused_time import (
     audited,
     counted_from_ns,
-    excuse_ends_ns,
+    counted_time_ns,
     excused_intervals,
+    excused_until_ns_by_fault,
     excusing_faults,
+    in_log_by_ns,
     machine_stalled_ns,
-    there_by_ns,
-    unexcused,
 )
 from kafka_trial.model.handlers import first_done, first_handled_of_records
 from kafka_trial.model.instants import at_earliest
@@ -153,7 +153,7 @@ def _waits(batch: Batch) -> Table:
         since_ns=np.maximum(records["appended_ns"], counted_from_ns(about)),
         until_ns=np.minimum(done["until_ns"], snapshot_ns),
         least_ns=np.where(ended, done["least_ns"], unhandled_least_ns),
-        there_ns=np.maximum(there_by_ns(batch), counted_from_ns(about)),
+        there_ns=np.maximum(in_log_by_ns(batch), counted_from_ns(about)),
     )
     return waits.take((ended | (records["offset"] >= done_below)) & (waits["until_ns"] > waits["since_ns"]))
 
@@ -206,7 +206,7 @@ def _with_counted_time(batch: Batch, waits: Table) -> Table:
     What the log does not hold any more (by compaction) has taken its time as well: offsets tell how many came.
     """
     about = batch.trial_context
-    counted = partial(unexcused, excused_intervals(about))
+    counted = partial(counted_time_ns, excused_intervals(about))
     waits = waits.sorted_by("slice", "since_ns", "offset")
     slices, arrived = waits["slice"], _running_sum(waits["slice"], waits["step"])
     each_ns = np.zeros(len(waits), np.int64)
@@ -279,7 +279,7 @@ def _load_exceeds_pace(slices: Ints, arrived: Ints, since_ns: Ints, each_ns: Int
 def _excuse_texts(about: TrialContext, waits: Table, excused: Bools) -> Array:
     """Returns the first fault that explains a part of each excused wait, in words; the load, where none does."""
     words = np.full(len(waits), "what was sent at once", dtype=object)
-    ends_ns = excuse_ends_ns(about)
+    ends_ns = excused_until_ns_by_fault(about)
     for window in sorted(excusing_faults(about), key=lambda one: one.begun_ns, reverse=True):
         touched = (window.begun_ns <= waits["until_ns"]) & (waits["since_ns"] <= ends_ns[window.number])
         words[touched] = window.in_words

@@ -1,9 +1,10 @@
 """The cast of one trial: the group on trial, and the further groups on the same cluster, topics and load.
 
 Each group has an environment, a run folder and a history of its own, those of further groups in `groups/<name>` of the
-first one's. All go through the same phases, each of which begins when the one before is over for all. The load is the
-first one's, and stands in the history of each. A fault of brokers or of a topic is played once, by the first group's
-schedule, and told to all whom it concerns; faults of members and of their network are each group's own.
+first one's. All go through the same phases, each of which begins when the one before is over for all. The first group's
+environment sends the load; each group's history holds it. A fault of brokers or of a topic is played once, by the first
+group, and recorded in the history of every group that it concerns; faults of members and of their network are each
+group's own: what is to be done to one group alone is a step with `group`.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec
 
 T = TypeVar("T")
-PHASE_WITHIN_S = 600.0
+OTHERS_END_WITHIN_S = 600.0  # of a phase, after the first group is done with it; a drain has a limit of its own
+FIRST = ""  # the name of the first group
 INTERRUPTED = "interrupted by Ctrl-C"
 
 
-class FaultsForAll:
-    """Writes down what the first group's schedule does: what concerns further groups in their histories too.
+class SharedFaultWriter:
+    """Writes what the first group's schedule does into its history, and what concerns further groups into theirs too.
 
     `others`: the writer of each, and the numbers of the faults that it shares.
     """
@@ -50,7 +52,7 @@ class FaultsForAll:
 def open_cast(
     trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
 ) -> Iterator[Mapping[str, TrialEnvironment]]:
-    """Opens the environments of all groups, the first one's first, under "", and closes them in reverse order.
+    """Opens the environments of all groups, the first one's first, under FIRST, and closes them in reverse order.
 
     Raises:
         StartError: see `open_trial_environment`.
@@ -58,25 +60,30 @@ def open_cast(
     """
     with ExitStack() as stack:
         first = stack.enter_context(open_trial_environment(trial_spec, cluster, folder, console))
-        cast = {"": first}
+        cast = {FIRST: first}
         for name, spec in trial_spec.further_groups.items():
             own = create_run_folder(folder.path / GROUPS / name, spec.scenario.name, spec.consumer.name)
             quiet = Console(quiet=True)
             cast[name] = stack.enter_context(open_trial_environment(spec, cluster, own, quiet, beside=first))
-        if others := [(one.context.recorder, one.trial_spec.shared) for one in cast.values() if one is not first]:
-            first.context = replace(first.context, recorder=FaultsForAll(first.context.recorder, others))
+        if others := [
+            (one.context.recorder, one.trial_spec.shared_faults) for one in cast.values() if one is not first
+        ]:
+            first.context = replace(first.context, recorder=SharedFaultWriter(first.context.recorder, others))
         yield cast
 
 
-def side_by_side(
-    cast: Mapping[str, TrialEnvironment], work: Callable[[TrialEnvironment], T], *, within_s: float = PHASE_WITHIN_S
+def for_all_groups(
+    cast: Mapping[str, TrialEnvironment],
+    work: Callable[[TrialEnvironment], T],
+    *,
+    within_s: float = OTHERS_END_WITHIN_S,
 ) -> list[T]:
     """Does the same for all groups at once, the first one's in this thread; returns what each returned.
 
     Where one fails, the others wait for nothing any more.
 
     Raises:
-        KafkaTrialError: what the work for one of them raised, the first one's before others'.
+        KafkaTrialError: that of the group that failed first; the others end because of it.
     """
     first, *others = cast
     returned: dict[str, T] = {}

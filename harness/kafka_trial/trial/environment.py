@@ -40,7 +40,7 @@ from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
-from kafka_trial.workload.handle import LoadOfAnother, ProducerHandle, counts_in_words, start_producer
+from kafka_trial.workload.handle import BorrowedLoad, ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 from kafka_trial.workload.workload import TopicLoad
 
@@ -90,11 +90,11 @@ class TrialEnvironment:
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
     played: Plan | None = None  # what it played itself, and what its roles were
-    _producer: ProducerHandle | LoadOfAnother | None = field(default=None)
+    _producer: ProducerHandle | BorrowedLoad | None = field(default=None)
     _failures_noted: list[MemberFailure] = field(default_factory=list)
 
     @property
-    def producer(self) -> ProducerHandle | LoadOfAnother:
+    def producer(self) -> ProducerHandle | BorrowedLoad:
         assert self._producer is not None, "started by `start_workload`"
         return self._producer
 
@@ -227,7 +227,7 @@ class TrialEnvironment:
         history the same file."""
         if self.beside is not None:
             records = sum(load.opening_burst for load in self.trial_spec.scenario.loads)
-            self._producer = LoadOfAnother(records)
+            self._producer = BorrowedLoad(records)
             (self.folder.history / WORKLOAD_FILE).hardlink_to(self.beside.folder.history / WORKLOAD_FILE)
             return
         self._producer = self.stack.enter_context(
@@ -298,7 +298,7 @@ class TrialEnvironment:
         trial_spec = self.trial_spec
         self.played, _ = run_schedule(
             self.context,
-            trial_spec.own_plan,
+            trial_spec.plan_to_play,
             exact=trial_spec.exact,
             progress=self.show_progress,
             await_stable=self.await_stable,

@@ -1,8 +1,8 @@
 """The story of one trial: prepare → steady → faults → heal → drain → snapshot → stop.
 
 Everything a phase needs is in the `TrialEnvironment` (`environment.py`), one for each group (`cast.py`), opened and
-closed by the `with` in `_tell`, whatever happens in between. Nothing is judged here: facts go into the history, the
-judge reads them later.
+closed by the `with` in `_run_phases`, whatever happens in between. A phase is for all groups; what is done to one is a
+fault, and a step of the schedule. Nothing is judged here: facts go into the history, the judge reads them later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.cast import INTERRUPTED, open_cast, side_by_side
+from kafka_trial.trial.cast import INTERRUPTED, for_all_groups, open_cast
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.drain import MARGIN_S
 from kafka_trial.trial.environment import TrialEnvironment
@@ -29,29 +29,29 @@ def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, con
         Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
     try:
-        _tell(trial_spec, cluster, folder, console)
+        _run_phases(trial_spec, cluster, folder, console)
     except OSError as error:
         message = f"the history in {folder.path} was cut, and can only be judged unknown: {error}; free space, or"
         raise UnjudgeableError(f"{message} choose another place with --out") from error
 
 
-def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
+def _run_phases(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
     with open_cast(trial_spec, cluster, folder, console) as cast:
         try:
-            side_by_side(cast, watch)
-            for environment in cast.values():  # of which the first one has the load
+            for_all_groups(cast, start_witnesses)
+            for environment in cast.values():  # the first one first: the others have its load
                 environment.start_workload()
-            if all(side_by_side(cast, TrialEnvironment.start_members)):
+            if all(for_all_groups(cast, TrialEnvironment.start_members)):
                 for phase in (calibrate, flow, faults):
-                    side_by_side(cast, phase)
-                for environment in cast.values():
+                    for_all_groups(cast, phase)
+                for environment in cast.values():  # in turn: they start the same brokers again
                     heal(environment)
-                side_by_side(cast, feed)
+                for_all_groups(cast, feed)
                 for environment in cast.values():
                     environment.stop_load()
-                side_by_side(cast, drain)
+                for_all_groups(cast, drain)
             for phase in (snapshot, stop):
-                side_by_side(cast, phase)
+                for_all_groups(cast, phase)
             for environment in cast.values():
                 environment.expect_room()  # what ran out may have cut a member's history
                 environment.end("ok")
@@ -66,23 +66,10 @@ def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: C
             environment.expect_room()  # where it is full, nothing more is tried: no verdict could be written
 
 
-def prepare(environment: TrialEnvironment) -> bool:
-    """Starts witnesses and members; False when the consumer never got to work where a control member did."""
-    watch(environment)
-    environment.start_workload()
-    return environment.start_members()
-
-
-def watch(environment: TrialEnvironment) -> None:
-    """Starts the witnesses."""
+def start_witnesses(environment: TrialEnvironment) -> None:
+    """Begins the preparations: the witnesses come first."""
     environment.phase("prepare", f"{environment.trial_spec.members} members of {environment.trial_spec.consumer.name}")
     environment.start_witnesses()
-
-
-def steady(environment: TrialEnvironment) -> None:
-    """Sends the opening burst, measures how fast it drains, then lets the steady load flow."""
-    calibrate(environment)
-    flow(environment)
 
 
 def calibrate(environment: TrialEnvironment) -> None:

@@ -39,9 +39,9 @@ class TrialSpec:
 
     `scenario_file`: where the scenario was read from; None for one that is a value of Python. `payload`: what the
     records are made of: what the consumer says, or what an earlier trial has kept. `successors`: what its members are
-    moved to by `move-client`, one after the other. `further_groups`: the specs of the groups beside it, by name: each a
-    trial of its own on topics and the load of this one: on those at the places `reads`; the faults `shared` of its plan
-    are played by this one, once for all.
+    moved to by `move-client`, one after the other. `further_groups`: the specs of the groups beside it, by name. In
+    these alone, `reads` are the places of the topics that the group reads, among the scenario's, and `shared_faults`
+    the numbers of those faults of `plan` that the first group plays.
     """
 
     scenario: Scenario
@@ -55,12 +55,12 @@ class TrialSpec:
     successors: tuple[ConsumerSpec, ...] = ()
     further_groups: Mapping[str, TrialSpec] = field(default_factory=dict)
     reads: tuple[int, ...] = ()
-    shared: frozenset[int] = frozenset()
+    shared_faults: frozenset[int] = frozenset()
 
     @property
-    def own_plan(self) -> Plan:
+    def plan_to_play(self) -> Plan:
         """The faults that this trial plays itself."""
-        return replace(self.plan, faults=tuple(one for one in self.plan.faults if one.no not in self.shared))
+        return replace(self.plan, faults=tuple(one for one in self.plan.faults if one.no not in self.shared_faults))
 
     @property
     def members(self) -> int:
@@ -213,12 +213,12 @@ def further_specs(first: TrialSpec, *, replayed: Path | None = None) -> dict[str
     topics = topic_names("TOPIC", first.scenario)
     made = _topics_made(first.consumer, topics, "GROUP")
     for group in first.scenario.further_groups:
-        numbered_from = len(first.plan.faults) + sum(len(one.own_plan.faults) for one in specs.values())
+        numbered_from = len(first.plan.faults) + sum(len(one.plan_to_play.faults) for one in specs.values())
         one = specs[group.name] = _further_spec(first, group, numbered_from, replayed)
         own = _topics_made(one.consumer, [topics[place] for place in one.reads], group.name)
-        if shared := sorted((own & made) | (own & {*topics})):
+        if clashing := sorted((own & made) | (own & {*topics})):
             problem = (
-                f"group {group.name} would make {', '.join(shared)}, which is another group's: put {{group}} in it"
+                f"group {group.name} would make {', '.join(clashing)}, which is another group's: put {{group}} in it"
             )
             raise InputError(str(one.consumer.path), problem)
         made |= own
@@ -238,7 +238,10 @@ def _further_spec(first: TrialSpec, group: FurtherGroup, numbered_from: int, rep
     scenario = _scenario_of(first.scenario, group, reads)
     shared = tuple(one for one in first.plan.faults if _is_shared(one, reads_first=0 in reads))
     schedule = replayed.parent / GROUPS / group.name / "schedule.json" if replayed else None
-    if schedule is not None and schedule.exists():
+    if schedule is not None:
+        if not schedule.exists():
+            problem = f"group {group.name} has no schedule.json beside it: name the one inside its run folder"
+            raise InputError(str(replayed), problem)
         plan = plan_from_table(read_json(schedule), where=str(schedule))
         own = tuple(one for one in plan.faults if one.no >= numbered_from)
     else:
@@ -251,10 +254,10 @@ def _further_spec(first: TrialSpec, group: FurtherGroup, numbered_from: int, rep
         *(scenario, spec, first.kafka_version, first.seed, Plan(first.plan.seed, (*shared, *own)), first.exact),
         payload=first.payload,
         reads=tuple(reads),
-        shared=frozenset(one.no for one in shared),
+        shared_faults=frozenset(one.no for one in shared),
     )
     if first.exact:
-        require_resolved(trial_spec.own_plan, _target_names(trial_spec), where=str(schedule or "--exact"))
+        require_resolved(trial_spec.plan_to_play, _target_names(trial_spec), where=str(schedule or "--exact"))
     return trial_spec
 
 
@@ -289,6 +292,8 @@ def _further_problems(
     members."""
     if (problem := sink_problem(spec, (one.fault for one in own))) or (problem := holds_problem(spec, scenario)):
         yield problem
+    if any(one.fault == "move-client" for one in own):
+        yield "move-client needs successors to move members to, and a further group has none"
     for name in sorted({one.fault for one in own if _is_shared(one, reads_first=True)}):
         yield f"{name} acts on brokers or the topic, and so on all groups: leave `group` out of its step"
     if spec.payload_files != first.payload:

@@ -31,12 +31,12 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.kafka_protocol.broker_features import BrokerFeatures
 from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
-from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
+from kafka_trial.trial.cast import INTERRUPTED, for_all_groups
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEnvironment
-from kafka_trial.trial.run import drain, prepare, snapshot, steady, stop
+from kafka_trial.trial.run import calibrate, drain, flow, snapshot, start_witnesses, stop
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.plan import StagePlan
@@ -49,7 +49,6 @@ from kafka_trial.upgrade.successors import own_steps
 from kafka_trial.upgrade.unfetched_brokers import followers_that_serve, unfetched_brokers
 from kafka_trial.upgrade.writers import WritersHandle, writers_beside
 
-PHASE_WITHIN_S = 600.0
 LED_WITHIN_S = 60.0
 FETCHED_WITHIN_S = 5.0  # from when a broker leads again: clients that learn of it by a refused fetch take a second
 TRIALS, STAGES, WRITERS = "trials", "stages", "writers"  # folders: of whole trials, of their stages, of our writers
@@ -267,9 +266,12 @@ class UpgradePlay:
         self._environments[name].folder.write_json("schedule.json", plan_to_table(Plan(plan.seed, faults)))
 
     def _begin(self, name: str, environment: TrialEnvironment) -> None:
-        if not prepare(environment):
+        start_witnesses(environment)
+        environment.start_workload()
+        if not environment.start_members():
             raise UnjudgeableError(f"{name} never got to work on Kafka {environment.trial_spec.kafka_version}")
-        steady(environment)
+        calibrate(environment)
+        flow(environment)
 
     def _finish(self, name: str, environment: TrialEnvironment) -> None:
         environment.phase("heal", "network, members and brokers as before")
@@ -287,17 +289,8 @@ class UpgradePlay:
 
     def _each(self, work: Callable[[str, TrialEnvironment], object]) -> None:
         """Does the same for all trials, side by side."""
-        with ThreadGroup("upgrade", join_within_s=PHASE_WITHIN_S) as thread_group:
-            at_work = [
-                thread_group.start(name, work, name, environment) for name, environment in self._environments.items()
-            ]
-            try:
-                for thread in at_work:
-                    thread.join(PHASE_WITHIN_S)
-            except KeyboardInterrupt:
-                for environment in self._environments.values():
-                    environment.abandoned = "interrupted by Ctrl-C"
-                raise
+        names = {id(environment): name for name, environment in self._environments.items()}
+        for_all_groups(self._environments, lambda environment: work(names[id(environment)], environment))
 
 
 def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> Generator[PlayedStage]:
@@ -325,7 +318,7 @@ def play_upgrade(request: UpgradeRequest, plan: StagePlan, console: Console) -> 
             play.end()
         except KeyboardInterrupt as interrupt:
             for environment in environments.values():
-                environment.end("info", "interrupted by Ctrl-C")
+                environment.end("info", INTERRUPTED)
             raise Interrupted(f"interrupted; healed and cleaned up. What was played: {request.out}") from interrupt
 
 

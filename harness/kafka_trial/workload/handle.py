@@ -129,8 +129,8 @@ class ProducerHandle:
         return body[key]
 
 
-class LoadOfAnother:
-    """The load of a trial beside this one, as a further group has it: nothing that this one is told to do changes it.
+class BorrowedLoad:
+    """The load that the first group's trial sends, as a further group has it: nothing done here changes it.
 
     `records`: of the opening burst, on the topics that the group reads.
     """

@@ -66,7 +66,7 @@ class ColdNeighbourRow:
     commit: str = ""
 
     @property
-    def proven(self) -> bool:
+    def usable(self) -> bool:
         """Whether it ran as asked: its figures count, whatever the verdict is."""
         return bool(self.figures) and (self.bit or not self.neighbour)
 
@@ -89,7 +89,7 @@ def digest() -> str:
 def try_missing(*, until_s: float | None, say: Callable[[str], object]) -> None:
     """Tries what has no row of today yet, and appends its rows; begins none after `until_s`."""
     file, made_by = reports_folder() / ROWS_NAME, digest()
-    done = {(row.seed, row.neighbour) for row in read_rows(file) if row.digest == made_by and row.proven}
+    done = {(row.seed, row.neighbour) for row in read_rows(file) if row.digest == made_by and row.usable}
     todo = [(seed, one) for seed in SEEDS for one in (seed % 2 == 1, seed % 2 == 0) if (seed, one) not in done]
     with Session(console=Console(quiet=True)) as session:
         for seed, neighbour in todo:
@@ -181,10 +181,10 @@ def _of_table(table: dict[str, Any]) -> ColdNeighbourRow:
     return ColdNeighbourRow(**(table | {name: tuple(table[name]) for name in ("violations", "reasons")}))
 
 
-def pairs(rows: Sequence[ColdNeighbourRow]) -> list[tuple[ColdNeighbourRow, ColdNeighbourRow]]:
+def control_pairs(rows: Sequence[ColdNeighbourRow]) -> list[tuple[ColdNeighbourRow, ColdNeighbourRow]]:
     """Returns of each seed the trial without and the one with the neighbour, the last of each that was as asked; of the
     newest rows."""
-    newest = [row for row in rows if row.digest == rows[-1].digest and row.proven] if rows else []
+    newest = [row for row in rows if row.digest == rows[-1].digest and row.usable] if rows else []
     by_seed = {(row.seed, row.neighbour): row for row in newest}
     seeds = sorted({seed for seed, _ in by_seed})
     return [

@@ -10,7 +10,7 @@ from typing import Final
 
 from kafka_trial.comparison.interval import paired_interval
 from kafka_trial.errors import PASS
-from lab.cases.cold_neighbours import CASE, FIGURES, ROWS_NAME, ColdNeighbourRow, pairs, read_rows
+from lab.cases.cold_neighbours import CASE, FIGURES, ROWS_NAME, ColdNeighbourRow, control_pairs, read_rows
 from lab.repository import reports_folder
 
 HEAD: Final = Path(__file__).with_name("cold_neighbours.md")
@@ -28,7 +28,7 @@ def write_page() -> int:
 
 def page(rows: Sequence[ColdNeighbourRow]) -> str:
     """Returns the page."""
-    found = pairs(rows)
+    found = control_pairs(rows)
     table = ["| figure | without | with | ratio | between |", "| --- | --- | --- | --- | --- |"]
     table += [_figure(name, said, found) for name, said in FIGURES.items()] if found else []
     return "\n".join([HEAD.read_text(), *table, "", _verdicts(found), "", _measured(found), ""])
@@ -49,8 +49,8 @@ def _verdicts(found: Pairs) -> str:
     told = [sum(row.verdict == "pass" for row in side) for side in zip(*found, strict=True)] if found else [0, 0]
     evidence = f" Of the first pair: *{found[0][1].told}*." if found else ""
     return (
-        f"The claim held in {told[0]} of {len(found)} trials without the neighbour, and in {told[1]} of {len(found)} "
-        f"with it.{evidence}"
+        f"The claim (`lag_age_max_s = 3`) held in {told[0]} of {len(found)} trials without the neighbour, and in "
+        f"{told[1]} of {len(found)} with it.{evidence}"
     )
 
 

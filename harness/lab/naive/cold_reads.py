@@ -113,8 +113,8 @@ def _answers(p: Partition, burst: Event) -> Iterator[tuple[Event, Mapping[str, A
         got = entry.get("size_bytes", 0) > 0 and not entry.get("error") and answered_ns <= snapshot_ns
         if got and held and p.trial.lane_member(request) is not None:
             since_ns = p.trial.mono_ns(p.records[held[0]].source_wall_ns, p.records[held[0]].time_ns)
-            there_by_ns = max(there_ns(p, held[0]), burst.time_ns)
-            yield request, entry, begun_ns, max(since_ns, burst.time_ns), there_by_ns, held[0]
+            in_log_by_ns = max(there_ns(p, held[0]), burst.time_ns)
+            yield request, entry, begun_ns, max(since_ns, burst.time_ns), in_log_by_ns, held[0]
 
 
 def _passed_ns(p: Partition, offset: int) -> float:
