@@ -325,6 +325,18 @@ def test_who_never_says_that_it_gave_back_is_not_judged_by_its_callbacks() -> No
     assert finding("work-after-revoke", OWNED).not_judged is None
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_judged"),
+    [([], True), ([assigned("m0", 1)], False), ([processed("m0", 0, partition=1)], False)],
+    ids=["never had it", "says it was assigned", "worked there"],
+)
+def test_what_was_taken_away_before_it_was_handed_out_is_not_given_back(lines: list[Line], is_judged: bool) -> None:
+    """The next rebalance came first; whoever says that it had the partition, or shows it, must say when it went."""
+    first = [synced("m0", 0, 1), synced("m0", 0, generation=3), assigned("m0"), *lines, *handled("m0", 0), after(30)]
+    missing = finding("work-after-revoke", first, partitions=2).not_judged
+    assert (missing is None) is is_judged
+
+
 def test_what_a_member_of_kip_848_gave_back_it_says_itself() -> None:
     """Its coordinator may take a partition away and assign it again before the member has come to it."""
     begun = [holds("m0", 0), beat("m0", [0]), assigned("m0"), beat("m0", owned=[0]), *handled("m0", 0)]

@@ -300,6 +300,7 @@ class FileReader:
 
     def _take_work(self, columns: Columns, rows: Array, work: dict[str, Array]) -> None:
         """Hands on what a member was delivered and ended."""
+        self._take_slices("held", np.unique(work["slice"][np.isin(work["kind"], WORK)]))
         lines = Table(work | {"client": columns[OWN_CLIENT][rows], "seq": columns["seq"][rows]})
         self._failed_batches.take(lines.take(np.isin(work["kind"], WORK)))
 
@@ -373,7 +374,8 @@ class FileReader:
         placed = (slices >= 0) & positioned
         self._placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         rows, kinds, slices = rows[placed], kinds[placed], slices[placed]
-        self._take_given_back(slices[np.isin(kinds, (Kind.REVOKED, Kind.LOST))])
+        self._take_slices("given_back", slices[np.isin(kinds, (Kind.REVOKED, Kind.LOST))])
+        self._take_slices("held", slices[kinds == Kind.ASSIGNED])
         error = entries["error"][placed]
         committed = {
             "committed_offset": entries["committed_offset"][placed],
@@ -399,10 +401,11 @@ class FileReader:
         )
         return [made]
 
-    def _take_given_back(self, slices: Array) -> None:
+    def _take_slices(self, name: str, slices: Array) -> None:
+        """Adds to the slices that lines of a member tell of."""
         incarnation = self.builder.incarnation(self.source)
         if incarnation is not None:
-            incarnation["given_back"] = tuple(sorted({*incarnation.get("given_back", ()), *slices.tolist()}))
+            incarnation[name] = tuple(sorted({*incarnation.get(name, ()), *slices.tolist()}))
 
     def _effects(self, columns: Columns) -> list[pa.Table]:
         """Returns a row for each record whose effect reached the outside world, or may have: nobody was told."""

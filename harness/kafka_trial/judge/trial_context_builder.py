@@ -43,6 +43,7 @@ KEPT = (
     "delivers",
     "completes",
     "given_back",
+    "held",
 )  # of a file, whenever its start is read
 
 

@@ -80,9 +80,10 @@ class Incarnation:
     `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
     harness had asked it to go (no, stop, overdue, kill; None where its last line does not say). `assigns`, `delivers`,
     `completes`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`; `given_back`: the
-    slices that its `revoked` and `lost` lines list, sorted; `in_hand`: with how many more records it says that it began
-    than that it ended. `consumer`, `protocol`: the name and the protocol of the consumer.toml that it was started by;
-    None: an earlier version's line.
+    slices that its `revoked` and `lost` lines list, `held`: those that its `assigned` lines list, or that a line of a
+    record is of, each sorted; `in_hand`: with how many more records it says that it began than that it ended.
+    `consumer`, `protocol`: the name and the protocol of the consumer.toml that it was started by; None: an earlier
+    version's line.
     """
 
     source: int
@@ -104,6 +105,7 @@ class Incarnation:
     delivers: bool = False
     completes: bool = False
     given_back: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
     in_hand: int = 0
     consumer: str | None = None
     protocol: str | None = None
