@@ -54,7 +54,7 @@ from kafka_trial.model.trial_context import (
     Window,
 )
 
-CACHE_SCHEMA = 27
+CACHE_SCHEMA = 28
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
@@ -219,7 +219,8 @@ def _window(plain: Mapping[str, Any]) -> Window:
 
 
 def _incarnation(plain: Mapping[str, Any]) -> Incarnation:
-    return Incarnation(**{**plain, "given_back": tuple(plain["given_back"])})
+    lists = {name: tuple(plain[name]) for name in ("given_back", "held")}
+    return Incarnation(**{**plain, **lists})
 
 
 def from_plain(plain: Mapping[str, Any]) -> TrialContext:

@@ -93,17 +93,19 @@ def _spells(p: Partition, window_ns: int, limit_ns: int, burst: Event | None) ->
         excused = seen_ns - TOLERANCE_NS <= own_ns
         stalled_ns = stood_ns(p.trial, wait.since_ns, wait.until_ns)
         withheld_ns = stalled_ns + waited_ns(p, wait.since_ns, int(wait.until_ns))
+        certain = certain_ns - TOLERANCE_NS > own_ns
+        queued = excused and seen_ns - TOLERANCE_NS > limit_ns
+        outpaced = queued and overloaded
+        beyond_ns = (certain_ns if certain else seen_ns) - (limit_ns if queued else own_ns)
         why = None
-        if excused:
-            why = "too fast" if overloaded and seen_ns - TOLERANCE_NS > limit_ns else None
-        elif certain_ns - TOLERANCE_NS <= own_ns:
+        if (outpaced or not excused) and beyond_ns <= withheld_ns:
+            why = "stood still" if beyond_ns <= stalled_ns else "no processor"
+        elif outpaced:
+            why = "too fast"
+        elif not excused and not certain:
             why = "when"
-        elif certain_ns - TOLERANCE_NS <= batch_ns:
+        elif not excused and certain_ns - TOLERANCE_NS <= batch_ns:
             why = "in a batch"
-        elif certain_ns - stalled_ns <= own_ns:
-            why = "stood still"
-        elif certain_ns - withheld_ns <= own_ns:
-            why = "no processor"
         due_ns = min(wait.since_ns + limit_ns, wait.until_ns)
         by = excuse(p.trial, wait.since_ns, wait.until_ns, window_ns) if excused else None
         spells.append(Spell(wait, rows[wait.offset], _owner(p, due_ns), by, why))
