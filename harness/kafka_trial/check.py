@@ -27,7 +27,7 @@ from kafka_trial.report.report_data import consumer_name
 from kafka_trial.verdict.causes import causes_of
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide, severity, weigh
-from kafka_trial.verdict.groups import verdict_of_all
+from kafka_trial.verdict.group_verdicts import verdict_of_all
 from kafka_trial.verdict.messages import message, plain
 from kafka_trial.verdict.verdict_input import Scope, VerdictInput, claim_of, scope_of
 

@@ -326,7 +326,7 @@ def audit(options: Namespace) -> int:
     from kafka_trial.audit.export import export
     from kafka_trial.audit.request import make_audit_request
     from kafka_trial.audit.settings import read_claim
-    from kafka_trial.audit.several import is_several
+    from kafka_trial.audit.several_audits import is_several
     from kafka_trial.report.text import last_lines, text_report
 
     if is_several(vars(options)):
@@ -351,7 +351,7 @@ def audit(options: Namespace) -> int:
 
 def _several_audits(options: Namespace) -> int:
     """Audits several groups or topics in turn; the worst verdict wins."""
-    from kafka_trial.audit.several import audit_all, find_pairs, make_several_audits
+    from kafka_trial.audit.several_audits import audit_all, find_pairs, make_several_audits
     from kafka_trial.history.output_names import AUDITS_PAGE
 
     asked = make_several_audits(vars(options), now_ns=time.time_ns())

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from audited import committed, group, verdict_on
-from kafka_trial.audit import several
-from kafka_trial.audit.export import Exported
+from kafka_trial.audit import several_audits
+from kafka_trial.audit.export import AuditExport
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
-from kafka_trial.audit.several import (
+from kafka_trial.audit.several_audits import (
     AuditPairs,
     SeveralAuditsRequest,
     audit_all,
@@ -151,10 +151,12 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AuditPairs]:
 
     def finds(*answers: Mapping[tuple[str, int], int] | NoAnswerError, state: str = "Empty") -> AuditPairs:
         coordinator = Coordinator(*answers)
-        monkeypatch.setattr(several, "connect", lambda _: coordinator)
-        monkeypatch.setattr(several, "described", lambda *_: OFFSETS_LOG)
-        monkeypatch.setattr(several.group_membership, "committed", coordinator.next)
-        monkeypatch.setattr(several.group_requests, "group_state", lambda *_, **__: GroupState(state, "classic", ()))
+        monkeypatch.setattr(several_audits, "connect", lambda _: coordinator)
+        monkeypatch.setattr(several_audits, "readable_topic", lambda *_: OFFSETS_LOG)
+        monkeypatch.setattr(several_audits.group_membership, "committed", coordinator.next)
+        monkeypatch.setattr(
+            several_audits.group_requests, "group_state", lambda *_, **__: GroupState(state, "classic", ())
+        )
         asked = SeveralAuditsRequest(AuditRequest("h:1", "", "g", 0, 1), ["g"], [], Path("out"))
         return find_pairs(asked, Console(quiet=True))
 
@@ -210,17 +212,17 @@ def audits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Aud
     def runs(exports: Mapping[str, Any], *, refused: Mapping[str, str] | None = None) -> AuditOverview:
         verdicts = dict[Path, Verdict]()
 
-        def export(request: AuditRequest, *, out: Path, console: Console) -> Exported:
+        def export(request: AuditRequest, *, out: Path, console: Console) -> AuditExport:
             history = exports[request.topic]
             if isinstance(history, BaseException):
                 raise history
             folder = RunFolder(out / "run")
             verdicts[folder.path] = verdict_on(out, history)
-            return Exported(folder, {0: 11})
+            return AuditExport(folder, {0: 11})
 
-        monkeypatch.setattr(several, "export", export)
-        monkeypatch.setattr(several, "_lag", lambda *_: {0: 1})
-        monkeypatch.setattr(several, "read_last_ages_ms", lambda *_, **__: {0: 90_000, 1: 900_000})
+        monkeypatch.setattr(several_audits, "export", export)
+        monkeypatch.setattr(several_audits, "_lag", lambda *_: {0: 1})
+        monkeypatch.setattr(several_audits, "read_last_ages_ms", lambda *_, **__: {0: 90_000, 1: 900_000})
         pairs = [("<g>", topic) for topic in exports]
         asked = SeveralAuditsRequest(
             AuditRequest("h:1", "", "<g>", 0, NOW_NS), ["<g>"], list(exports), tmp_path / "out"
@@ -338,7 +340,7 @@ def test_the_age_of_the_lag_is_told_where_it_is_known(
     table = pa.table(dict(zip(SERIES.names, map(list, columns), strict=True)), schema=SERIES)
     pq.write_table(table, tmp_path / "series.parquet")
     request = AuditRequest("h:1", "t", "g", 0, until_s * NS_PER_S)
-    assert several._lag_age_s(request, Exported(RunFolder(tmp_path), {}, unread), lag) == age_s
+    assert several_audits._lag_age_s(request, AuditExport(RunFolder(tmp_path), {}, unread), lag) == age_s
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:

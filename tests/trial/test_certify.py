@@ -366,6 +366,16 @@ def test_a_trial_of_several_groups_is_judged_again_in_a_copy(judged: RunFolder, 
     assert ("groups/audit/verdict.json" in sealed, [place for place in sealed if "cache" in place]) == (True, [])
 
 
+def test_a_group_whose_folder_is_gone_is_not_known_to_have_passed(judged: RunFolder, tmp_path: Path) -> None:
+    """The scenario asked for it."""
+    folder = RunFolder(tmp_path / "run")
+    shutil.copytree(judged.path, folder.path)
+    scenario = folder.read_json("scenario.json")
+    folder.write_json("scenario.json", scenario | {"further_groups": [{"name": "audit", "consumer": "x"}]})
+    reason = "nothing is known of group audit: groups/audit is missing from the run folder"
+    assert reason in check_run(folder).reasons
+
+
 def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_path: Path) -> None:
     """Passed, failed, unknown, with a suite that was not tried; and it refuses what is no certificate."""
     schema = Draft202012Validator(orjson.loads(SCHEMA.read_bytes()))

@@ -26,11 +26,11 @@ from kafka_trial.scenario import (
     scenario_problems,
     scenario_to_table,
 )
-from kafka_trial.trial.cast import SharedFaultWriter, for_all_groups
+from kafka_trial.trial.all_groups import SharedFaultWriter, for_all_groups
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.verdict.decide import GroupVerdict, Verdict
-from kafka_trial.verdict.groups import verdict_of_all
+from kafka_trial.verdict.group_verdicts import verdict_of_all
 from kafka_trial.verdict.verdict_input import Violation
 
 SOUND, JOINS = "python-at-least-once", "python-joins-topics"
@@ -142,6 +142,12 @@ def test_a_replay_plays_for_each_group_what_was_played(tmp_path: Path) -> None:
             "broker-kill acts on brokers or the topic, and so on all groups: leave `group` out of its step",
         ),
         (
+            replace(
+                with_group(topics=("first",)), schedule=(Step("records-deleted", "all", options={"once_due": True}),)
+            ),
+            "records-deleted with once_due waits for the first group alone",
+        ),
+        (
             replace(TWO, schedule=(Step("move-client", "member", group="audit"),)),
             "move-client needs successors to move members to, and a further group has none",
         ),
@@ -245,6 +251,21 @@ def test_where_one_fails_the_others_wait_no_longer() -> None:
     with pytest.raises(UnjudgeableError, match=r"^the witness died$"):
         for_all_groups(groups, work, within_s=5)
     assert [one.abandoned for one in groups.values()] == ["the trial of group audit ended: the witness died"] * 2
+
+
+def test_what_is_no_error_of_ours_ends_all_of_them_too() -> None:
+    """A full disk, for instance: nobody waits for the others to come to their ends."""
+    groups = a_cast()
+
+    def work(environment: TrialEnvironment) -> None:
+        if cast(Any, environment).name == "first":
+            raise OSError("no space left")
+        while environment.abandoned is None:
+            threading.Event().wait(0.01)
+
+    with pytest.raises(OSError, match=r"^no space left$"):
+        for_all_groups(groups, work, within_s=5)
+    assert groups["audit"].abandoned == "no space left"
 
 
 def test_ctrl_c_ends_all_of_them() -> None:

@@ -78,7 +78,7 @@ class Export:
 
 
 @dataclass(frozen=True)
-class Exported:
+class AuditExport:
     """The run folder of an export; `committed`: where the group stood at the end of the window, by partition, as far as
     the log was read; `unread`: the evidence of which some could not be read."""
 
@@ -87,7 +87,7 @@ class Exported:
     unread: Set[str] = frozenset()
 
 
-def export(request: AuditRequest, *, out: Path | None, console: Console) -> Exported:
+def export(request: AuditRequest, *, out: Path | None, console: Console) -> AuditExport:
     """Exports what an audit needs into a new run folder and returns it.
 
     Raises:
@@ -114,7 +114,7 @@ def export(request: AuditRequest, *, out: Path | None, console: Console) -> Expo
         _sink(this, _span(request, settle=settle_ns(settings), earliest_ns=earliest_ns))
         _requests(this)
         _run(this, read, drain_ns=drain_ns, settle=settle_ns(settings))
-    return Exported(folder, read.committed, {evidence for evidence, _ in this.unread})
+    return AuditExport(folder, read.committed, {evidence for evidence, _ in this.unread})
 
 
 def refuse_unknown_group(
@@ -313,7 +313,7 @@ def _read_preconditions(brokers: Brokers, request: AuditRequest) -> Precondition
         InputError: there is no such topic, or it may not be read; all of these are told at once.
     """
     wanted = [request.topic, OFFSETS_TOPIC, *_sink_topics(request)]
-    found = {name: described(brokers, request, name) for name in wanted}
+    found = {name: readable_topic(brokers, request, name) for name in wanted}
     problems = [problem for problem in found.values() if isinstance(problem, str)]
     if problems:
         raise InputError("audit", problems)
@@ -342,7 +342,7 @@ def _sink_topics(request: AuditRequest) -> tuple[str, ...]:
     return request.sink.topics if request.sink else ()
 
 
-def described(brokers: Brokers, request: AuditRequest, name: str) -> Topic | str:
+def readable_topic(brokers: Brokers, request: AuditRequest, name: str) -> Topic | str:
     """Returns a topic that can be read, else the sentence that says why it cannot.
 
     Raises:

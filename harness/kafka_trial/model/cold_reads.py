@@ -30,7 +30,7 @@ from kafka_trial.model.excused_time import (
 )
 from kafka_trial.model.instants import at_earliest, at_latest
 from kafka_trial.model.kernels import NEVER, Bools, Ints, at_or_after, first_of, joined, picked
-from kafka_trial.model.late_records import overloaded
+from kafka_trial.model.late_records import outpaced_slices
 from kafka_trial.model.progress import waited_for_a_processor
 from kafka_trial.model.request_logs import timed_fetches
 from kafka_trial.model.table import Table, table
@@ -98,7 +98,7 @@ def _cold_answers(batch: Batch) -> Table:
         fault=np.where(excused, _excuses(about, since_ns, begun_ns), NOT_EXCUSED),
         reason=_reasons(
             age_ns <= limit_ns,
-            late & overloaded(batch)[answers["slice"]],
+            late & outpaced_slices(batch)[answers["slice"]],
             late & (age_ns - stalled_ns <= limit_ns),
             late & (age_ns - withheld_ns <= limit_ns),
         ),

@@ -29,7 +29,7 @@ ANSWERED_WITHIN_NS = SECOND_NS  # the observer waits no longer for the log ends 
 
 def time_that_counts_ns(about: TrialContext) -> int:
     """Returns how long a record can have waited, at most, without the time that faults explain."""
-    if about.snapshot_ns is None or audited(about):
+    if about.snapshot_ns is None or is_audit(about):
         return NEVER
     ends = np.array([max(counted_from_ns(about), 0), about.snapshot_ns], np.int64)
     begun_ns, snapshot_ns = counted_time_ns(excused_intervals(about), ends).tolist()
@@ -80,14 +80,14 @@ def machine_stalled_ns(about: TrialContext, since_ns: Ints, until_ns: Ints) -> I
 
 def counted_from_ns(about: TrialContext) -> int:
     """Returns from when on waits count: when the opening burst was done; in an audit, always."""
-    return NONE if audited(about) or about.calibrated_ns is None else about.calibrated_ns
+    return NONE if is_audit(about) or about.calibrated_ns is None else about.calibrated_ns
 
 
 def in_log_by_ns(batch: Batch) -> Ints:
     """Returns when the observer first saw the log end behind each record; where it says nothing of the partition, and
     in an audit, the record's own time. In a trial that is its producer's: it may have waited for the broker since."""
     records = batch.records
-    if audited(batch.trial_context):
+    if is_audit(batch.trial_context):
         return records["appended_ns"]
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "position", "time_ns")
     row = at_or_after(ends["slice"], ends["position"], records["slice"], records["offset"] + 1)
@@ -96,6 +96,6 @@ def in_log_by_ns(batch: Batch) -> Ints:
     return np.where(silent, records["appended_ns"], seen_ns)
 
 
-def audited(about: TrialContext) -> bool:
+def is_audit(about: TrialContext) -> bool:
     """Tells whether members were started elsewhere: commits alone tell what was done, and no fault is known."""
     return not about.incarnations

@@ -18,13 +18,13 @@ from kafka_trial.model.batch import index
 from kafka_trial.model.commits_log import commits_in_effect, final_committed_offsets, first_covering
 from kafka_trial.model.drain_backlog import rate_of
 from kafka_trial.model.excused_time import (
-    audited,
     counted_from_ns,
     counted_time_ns,
     excused_intervals,
     excused_until_ns_by_fault,
     excusing_faults,
     in_log_by_ns,
+    is_audit,
     machine_stalled_ns,
 )
 from kafka_trial.model.handlers import first_done, first_handled_of_records
@@ -95,7 +95,7 @@ def late_records(batch: Batch) -> LateRecords:
 
 
 @index
-def overloaded(batch: Batch) -> Bools:
+def outpaced_slices(batch: Batch) -> Bools:
     """Returns the slices to which more was sent than the group was seen to do in the same time."""
     waits = _with_counted_time(batch, _waits(batch))
     found = np.zeros(batch.size, np.bool_)
@@ -106,7 +106,7 @@ def overloaded(batch: Batch) -> Bools:
 def _limit_ns(about: TrialContext) -> int:
     """Returns how long a record may wait by the claim; NEVER: nothing is claimed, or nobody knows when the opening
     burst was done."""
-    limit_s, begun = about.settings.lag_age_max_s, audited(about) or about.calibrated_ns is not None
+    limit_s, begun = about.settings.lag_age_max_s, is_audit(about) or about.calibrated_ns is not None
     return NEVER if limit_s is None or not begun else int(min(limit_s, LIMIT_S_MAX) * SECOND_NS)
 
 
@@ -159,7 +159,7 @@ def _waits(batch: Batch) -> Table:
 
 
 def _by_commits(about: TrialContext) -> bool:
-    return audited(about) or about.settings.silent or about.settings.progress == "transaction"
+    return is_audit(about) or about.settings.silent or about.settings.progress == "transaction"
 
 
 def _commit_delay_ns(about: TrialContext) -> int:
@@ -210,7 +210,7 @@ def _with_counted_time(batch: Batch, waits: Table) -> Table:
     waits = waits.sorted_by("slice", "since_ns", "offset")
     slices, arrived = waits["slice"], _running_sum(waits["slice"], waits["step"])
     each_ns = np.zeros(len(waits), np.int64)
-    if not audited(about) and about.calibrated_ns is not None:
+    if not is_audit(about) and about.calibrated_ns is not None:
         each_ns = _ns_per_record(about, batch.slices[slices])
         each_ns = np.minimum(each_ns, _best_ns_per_record(waits, about.calibrated_ns))
     since_ns = counted(waits["since_ns"])

@@ -1,8 +1,8 @@
 """The story of one trial: prepare → steady → faults → heal → drain → snapshot → stop.
 
-Everything a phase needs is in the `TrialEnvironment` (`environment.py`), one for each group (`cast.py`), opened and
-closed by the `with` in `_run_phases`, whatever happens in between. A phase is for all groups; what is done to one is a
-fault, and a step of the schedule. Nothing is judged here: facts go into the history, the judge reads them later.
+Everything a phase needs is in the `TrialEnvironment` (`environment.py`), one for each group (`all_groups.py`), opened
+and closed by the `with` in `_run_phases`, whatever happens in between. A phase is for all groups; what is done to one
+is a fault, and a step of the schedule. Nothing is judged here: facts go into the history, the judge reads them later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.cast import INTERRUPTED, for_all_groups, open_cast
+from kafka_trial.trial.all_groups import INTERRUPTED, OTHERS_END_WITHIN_S, for_all_groups, open_all_groups
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.drain import MARGIN_S
 from kafka_trial.trial.environment import TrialEnvironment
@@ -36,31 +36,32 @@ def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, con
 
 
 def _run_phases(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
-    with open_cast(trial_spec, cluster, folder, console) as cast:
+    with open_all_groups(trial_spec, cluster, folder, console) as environments:
         try:
-            for_all_groups(cast, start_witnesses)
-            for environment in cast.values():  # the first one first: the others have its load
+            for_all_groups(environments, start_witnesses)
+            for environment in environments.values():  # the first one first: the others have its load
                 environment.start_workload()
-            if all(for_all_groups(cast, TrialEnvironment.start_members)):
-                for phase in (calibrate, flow, faults):
-                    for_all_groups(cast, phase)
-                for environment in cast.values():  # in turn: they start the same brokers again
+            if all(for_all_groups(environments, TrialEnvironment.start_members)):
+                for phase in (opening_burst, steady_load, faults):
+                    for_all_groups(environments, phase)
+                for environment in environments.values():  # in turn: they start the same brokers again
                     heal(environment)
-                for_all_groups(cast, feed)
-                for environment in cast.values():
+                for_all_groups(environments, feed_partitions)
+                for environment in environments.values():
                     environment.stop_load()
-                for_all_groups(cast, drain)
+                for_all_groups(environments, drain, within_s=OTHERS_END_WITHIN_S + trial_spec.scenario.limits.drain_s)
             for phase in (snapshot, stop):
-                for_all_groups(cast, phase)
-            for environment in cast.values():
+                for_all_groups(environments, phase)
+            for environment in environments.values():
                 environment.expect_room()  # what ran out may have cut a member's history
+            for environment in environments.values():
                 environment.end("ok")
         except KeyboardInterrupt as interrupt:
-            for environment in cast.values():
+            for environment in environments.values():
                 environment.end("info", INTERRUPTED)
             raise Interrupted(f"interrupted; healed and cleaned up. The history so far: {folder.path}") from interrupt
         except KafkaTrialError as error:
-            for environment in cast.values():
+            for environment in environments.values():
                 environment.record("environment", message=environment.cause_of(error))
                 environment.end("info", f"{type(error).__name__}: {error}")
             environment.expect_room()  # where it is full, nothing more is tried: no verdict could be written
@@ -72,13 +73,13 @@ def start_witnesses(environment: TrialEnvironment) -> None:
     environment.start_witnesses()
 
 
-def calibrate(environment: TrialEnvironment) -> None:
+def opening_burst(environment: TrialEnvironment) -> None:
     """Sends the opening burst and measures how fast it drains."""
     environment.phase("steady", f"opening burst of {environment.trial_spec.scenario.load.opening_burst} records")
     environment.calibrate()
 
 
-def flow(environment: TrialEnvironment) -> None:
+def steady_load(environment: TrialEnvironment) -> None:
     """Lets the steady load flow."""
     environment.producer.steady()
     least_s = STEADY_MIN_S - environment.calibrated_within_s
@@ -103,7 +104,7 @@ def heal(environment: TrialEnvironment) -> None:
         environment.write_schedule()  # by now it is known what was played for all
 
 
-def feed(environment: TrialEnvironment) -> None:
+def feed_partitions(environment: TrialEnvironment) -> None:
     """Lets the load go on until the group has come to rest and every partition got some records more; one that is to
     be quiet has ended already."""
     if environment.trial_spec.scenario.load.quiet_after_s is None:

@@ -248,7 +248,7 @@ def _further_spec(first: TrialSpec, group: FurtherGroup, numbered_from: int, rep
         members, where = scenario.members or spec.members, f"scenario {scenario.name}, group {group.name}"
         plan = make_plan(scenario.schedule, seed=first.seed + numbered_from, members=members, where=where)
         own = tuple(replace(one, no=one.no + numbered_from) for one in plan.faults)
-    if problems := list(_further_problems(first, spec, scenario, own)):
+    if problems := list(_further_problems(first, spec, scenario, shared, own)):
         raise InputError(str(spec.path), [f"group {group.name} of {scenario.name}: {problem}" for problem in problems])
     trial_spec = TrialSpec(
         *(scenario, spec, first.kafka_version, first.seed, Plan(first.plan.seed, (*shared, *own)), first.exact),
@@ -286,14 +286,16 @@ def _is_shared(planned: Planned, *, reads_first: bool) -> bool:
 
 
 def _further_problems(
-    first: TrialSpec, spec: ConsumerSpec, scenario: Scenario, own: Sequence[Planned]
+    first: TrialSpec, spec: ConsumerSpec, scenario: Scenario, shared: Sequence[Planned], own: Sequence[Planned]
 ) -> Iterator[str]:
-    """Yields what keeps a consumer from being a further group of a trial, as sentences; `own`: the faults of its own
-    members."""
+    """Yields what keeps a consumer from being a further group of a trial, as sentences; `shared`: the faults that the
+    first group plays for it too, `own`: those of its own members."""
     if (problem := sink_problem(spec, (one.fault for one in own))) or (problem := holds_problem(spec, scenario)):
         yield problem
     if any(one.fault == "move-client" for one in own):
         yield "move-client needs successors to move members to, and a further group has none"
+    if any(one.options.get("once_due") for one in shared):
+        yield "records-deleted with once_due waits for the first group alone, and may take what this one has yet to do"
     for name in sorted({one.fault for one in own if _is_shared(one, reads_first=True)}):
         yield f"{name} acts on brokers or the topic, and so on all groups: leave `group` out of its step"
     if spec.payload_files != first.payload:

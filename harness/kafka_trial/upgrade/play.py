@@ -33,10 +33,10 @@ from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_to_table, run_schedule
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Step
-from kafka_trial.trial.cast import INTERRUPTED, for_all_groups
+from kafka_trial.trial.all_groups import INTERRUPTED, for_all_groups
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import IN_KAFKA, LOAD_STOPS_WITHIN_S, TrialEnvironment
-from kafka_trial.trial.run import calibrate, drain, flow, snapshot, start_witnesses, stop
+from kafka_trial.trial.run import drain, opening_burst, snapshot, start_witnesses, steady_load, stop
 from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.upgrade.cluster_state import ClusterState, Loss, cluster_state_of, ended_by_tombstones, losses
 from kafka_trial.upgrade.plan import StagePlan
@@ -270,8 +270,8 @@ class UpgradePlay:
         environment.start_workload()
         if not environment.start_members():
             raise UnjudgeableError(f"{name} never got to work on Kafka {environment.trial_spec.kafka_version}")
-        calibrate(environment)
-        flow(environment)
+        opening_burst(environment)
+        steady_load(environment)
 
     def _finish(self, name: str, environment: TrialEnvironment) -> None:
         environment.phase("heal", "network, members and brokers as before")

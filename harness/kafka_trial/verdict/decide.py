@@ -73,7 +73,7 @@ class Verdict:
     `retriable`: it is unknown because of its environment (what failed on the harness's or the cluster's side, a fault
     without a measurable effect, members at work that nobody saw ready, or only cases that a slow, busy or stalled
     machine left undecided): the same trial may be decided another time. One that lacks evidence stays as it is.
-    `groups`: where a trial has several, the verdict on each (`groups.py`); all else is the first one's.
+    `groups`: where a trial has several, the verdict on each (`group_verdicts.py`); all else is the first one's.
     """
 
     verdict: str

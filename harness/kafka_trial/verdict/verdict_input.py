@@ -13,7 +13,7 @@ from typing import Any
 from kafka_trial.anomalies.claim_rule import Anomaly
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import GROUPS, RunFolder
 from kafka_trial.judge.not_judged import NotJudgedReason
 from kafka_trial.model.trial_context import PrintedLines
 from kafka_trial.scenario import Limits, Topic
@@ -143,6 +143,11 @@ def scope_of(folder: RunFolder) -> Scope:
     unknowns = [] if scenario else [f"it is not known how much was to be judged: {_damaged('scenario.json')}"]
     if not isinstance(faults, list) or len(planned) < len(faults):
         unknowns.append(f"it is not known how many faults were planned: {_damaged('schedule.json')}")
+    unknowns += [
+        f"nothing is known of group {name}: {GROUPS}/{name} is missing from the run folder"
+        for name in _further_groups(scenario)
+        if name not in folder.groups
+    ]
     return Scope(
         partitions=topic.get("partitions", Topic().partitions) if scenario else None,
         records_judged_min=limits.get("records_judged_min", Limits().records_judged_min),
@@ -157,6 +162,12 @@ def _further_topic_partitions(scenario: Mapping[str, Any] | None) -> Iterator[in
     further = (scenario or {}).get("further_topics")
     for one in further if isinstance(further, list) else ():
         yield _section(one if isinstance(one, Mapping) else None, "topic").get("partitions", Topic().partitions)
+
+
+def _further_groups(scenario: Mapping[str, Any] | None) -> Iterator[str]:
+    further = (scenario or {}).get("further_groups")
+    for one in further if isinstance(further, list) else ():
+        yield plain(str(one.get("name"))) if isinstance(one, Mapping) else "of no name"
 
 
 def _load_in_words(load: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lab.naive.head_of_line import waited_ns
-from lab.naive.late_records import counted, excuse, explained, stood_ns, there_ns, too_fast
+from lab.naive.late_records import counted_ns, excuse_in_words, explained_spans, stood_ns, there_ns, too_fast
 from lab.naive.responses import does, timed_fetches
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TOLERANCE_NS = 500_000_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class ColdAnswer:
     """What a client was sent of a partition, and what is known of how cold it was."""
 
     tp: tuple[str, int]
@@ -51,11 +51,11 @@ def cold_read(trial: Trial, partitions: list[Partition], window_ns: int) -> Iter
         yield from _readers([one for one in answers if one.excused_by is not None])
 
 
-def _bytes(answers: list[Answer]) -> int:
+def _bytes(answers: list[ColdAnswer]) -> int:
     return sum(one.size_bytes for one in answers)
 
 
-def _readers(answers: list[Answer]) -> Iterator[Found]:
+def _readers(answers: list[ColdAnswer]) -> Iterator[Found]:
     """Yields each client of a member, with what it was sent, and the fault that explains it."""
     sent: dict[tuple[str, str | None, str | None], int] = defaultdict(int)
     for one in answers:
@@ -65,7 +65,7 @@ def _readers(answers: list[Answer]) -> Iterator[Found]:
         yield None, None, member, tuple(sorted((name, value) for name, value in told.items() if value is not None))
 
 
-def _at_a_stop(trial: Trial, answers: list[Answer]) -> bool:
+def _at_a_stop(trial: Trial, answers: list[ColdAnswer]) -> bool:
     """A broker was stopped, or a second later, while a client read what is cold, alike before and after."""
     alike: dict[tuple[object, ...], list[float]] = defaultdict(list)
     for one in answers:
@@ -74,16 +74,16 @@ def _at_a_stop(trial: Trial, answers: list[Answer]) -> bool:
     return any(min(at) <= stop and max(at) >= stop - SECOND_NS for at in alike.values() for stop in stops)
 
 
-def _cold(p: Partition, window_ns: int, burst: Event) -> Iterator[Answer]:
+def _cold(p: Partition, window_ns: int, burst: Event) -> Iterator[ColdAnswer]:
     """Yields what was sent until the snapshot and was cold, or may have been."""
-    settings, spans = p.trial.settings, explained(p.trial, window_ns)
+    settings, spans = p.trial.settings, explained_spans(p.trial, window_ns)
     cold_s = float(settings.get("cold_after_s", 30.0)) + float(settings.get("commit_interval_s", 1.0))
     limit_ns, overloaded = int(cold_s * SECOND_NS), too_fast(p, burst)
     for request, entry, begun_ns, since_ns, held_ns, held in _answers(p, burst):
         if begun_ns + TOLERANCE_NS - since_ns <= limit_ns:
             continue
         from_ns = min(held_ns, begun_ns)
-        age_ns = counted(spans, begun_ns) - TOLERANCE_NS - counted(spans, from_ns)
+        age_ns = counted_ns(spans, begun_ns) - TOLERANCE_NS - counted_ns(spans, from_ns)
         stalled_ns = stood_ns(p.trial, from_ns, begun_ns)
         unsure = None
         if age_ns <= limit_ns:
@@ -96,12 +96,12 @@ def _cold(p: Partition, window_ns: int, burst: Event) -> Iterator[Answer]:
             unsure = "stood still"
         elif age_ns - stalled_ns - waited_ns(p, int(from_ns), int(begun_ns)) <= limit_ns:
             unsure = "no processor"
-        excused = counted(spans, begun_ns) + TOLERANCE_NS - counted(spans, since_ns) <= limit_ns
-        why = excuse(p.trial, since_ns, begun_ns, window_ns) if excused else None
+        excused = counted_ns(spans, begun_ns) + TOLERANCE_NS - counted_ns(spans, since_ns) <= limit_ns
+        why = excuse_in_words(p.trial, since_ns, begun_ns, window_ns) if excused else None
         named = request.details.get("connection") is not None
         client = request.details.get("client_id") if named else None
         member = p.trial.lane_member(request) or ""
-        yield Answer(p.tp, member, client, entry["size_bytes"], begun_ns, why, unsure)
+        yield ColdAnswer(p.tp, member, client, entry["size_bytes"], begun_ns, why, unsure)
 
 
 def _answers(p: Partition, burst: Event) -> Iterator[tuple[Event, Mapping[str, Any], float, float, float, int]]:

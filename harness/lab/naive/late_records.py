@@ -78,18 +78,18 @@ def _spells(p: Partition, window_ns: int, limit_ns: int, burst: Event | None) ->
     waits = sorted(_waits(p, burst), key=lambda wait: (wait.since_ns, wait.offset))
     each_ns = 0 if burst is None else _each_ns(p, waits, burst)
     overloaded = _too_fast(p, waits, each_ns)
-    spans = explained(p.trial, window_ns)
+    spans = explained_spans(p.trial, window_ns)
     rows = {offset: row for row, offset in enumerate(sorted(p.records))}
     ready_ns, all_ready_ns = _ready_ns(p, waits, spans, each_ns)
     spells = []
     for wait in waits:
-        began_ns = counted(spans, wait.since_ns)
+        began_ns = counted_ns(spans, wait.since_ns)
         if wait.until_ns - TOLERANCE_NS - wait.since_ns <= limit_ns:
             continue
         own_ns, batch_ns = (limit_ns + 2 * (ready[wait.offset] - began_ns) for ready in (ready_ns, all_ready_ns))
         there_ns = min(wait.there_ns, wait.until_ns)
-        seen_ns = counted(spans, wait.until_ns) - began_ns
-        certain_ns = counted(spans, max(wait.least_ns, there_ns)) - counted(spans, there_ns)
+        seen_ns = counted_ns(spans, wait.until_ns) - began_ns
+        certain_ns = counted_ns(spans, max(wait.least_ns, there_ns)) - counted_ns(spans, there_ns)
         excused = seen_ns - TOLERANCE_NS <= own_ns
         stalled_ns = stood_ns(p.trial, wait.since_ns, wait.until_ns)
         withheld_ns = stalled_ns + waited_ns(p, wait.since_ns, int(wait.until_ns))
@@ -107,7 +107,7 @@ def _spells(p: Partition, window_ns: int, limit_ns: int, burst: Event | None) ->
         elif not excused and certain_ns - TOLERANCE_NS <= batch_ns:
             why = "in a batch"
         due_ns = min(wait.since_ns + limit_ns, wait.until_ns)
-        by = excuse(p.trial, wait.since_ns, wait.until_ns, window_ns) if excused else None
+        by = excuse_in_words(p.trial, wait.since_ns, wait.until_ns, window_ns) if excused else None
         spells.append(Spell(wait, rows[wait.offset], _owner(p, due_ns), by, why))
     yield from sorted(spells, key=lambda spell: spell.row)
 
@@ -149,7 +149,7 @@ def _ready_ns(
     periods: list[list[int]] = []
     free_ns, came = -FOREVER, _came(p)
     for wait in waits:
-        began_ns = counted(spans, wait.since_ns)
+        began_ns = counted_ns(spans, wait.since_ns)
         if not periods or began_ns > free_ns:
             periods.append([])
         free_ns = max(began_ns, free_ns) + came[wait.offset] * each_ns
@@ -241,7 +241,7 @@ def _is_audit(trial: Trial) -> bool:
     return not trial.of_kind("started")
 
 
-def explained(trial: Trial, window_ns: int) -> list[tuple[float, float]]:
+def explained_spans(trial: Trial, window_ns: int) -> list[tuple[float, float]]:
     """From when to when faults explain that records wait: in order, apart."""
     spans: list[tuple[float, float]] = []
     for fault in _excusing(trial):
@@ -276,11 +276,11 @@ def _end_ns(trial: Trial, fault: Event, window_ns: int) -> float:
     return 2 * end_ns - _began_ns(trial, fault)
 
 
-def counted(spans: list[tuple[float, float]], at_ns: float) -> float:
+def counted_ns(spans: list[tuple[float, float]], at_ns: float) -> float:
     return at_ns - sum(min(end_ns, at_ns) - begin_ns for begin_ns, end_ns in spans if begin_ns < at_ns)
 
 
-def excuse(trial: Trial, since_ns: float, until_ns: float, window_ns: int) -> str:
+def excuse_in_words(trial: Trial, since_ns: float, until_ns: float, window_ns: int) -> str:
     """The first fault that reached into a stretch of time; else it was the load."""
     for fault in _excusing(trial):
         if _began_ns(trial, fault) <= until_ns and since_ns <= _end_ns(trial, fault, window_ns):

@@ -1,4 +1,4 @@
-"""The cast of one trial: the group on trial, and the further groups on the same cluster, topics and load.
+"""The environments of one trial: the group on trial, and the further groups on the same cluster, topics and load.
 
 Each group has an environment, a run folder and a history of its own, those of further groups in `groups/<name>` of the
 first one's. All go through the same phases, each of which begins when the one before is over for all. The first group's
@@ -25,7 +25,7 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec
 
 T = TypeVar("T")
-OTHERS_END_WITHIN_S = 600.0  # of a phase, after the first group is done with it; a drain has a limit of its own
+OTHERS_END_WITHIN_S = 600.0  # of a phase, after the first group is done with it
 FIRST = ""  # the name of the first group
 INTERRUPTED = "interrupted by Ctrl-C"
 
@@ -49,7 +49,7 @@ class SharedFaultWriter:
 
 
 @contextmanager
-def open_cast(
+def open_all_groups(
     trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
 ) -> Iterator[Mapping[str, TrialEnvironment]]:
     """Opens the environments of all groups, the first one's first, under FIRST, and closes them in reverse order.
@@ -60,20 +60,20 @@ def open_cast(
     """
     with ExitStack() as stack:
         first = stack.enter_context(open_trial_environment(trial_spec, cluster, folder, console))
-        cast = {FIRST: first}
+        environments = {FIRST: first}
         for name, spec in trial_spec.further_groups.items():
             own = create_run_folder(folder.path / GROUPS / name, spec.scenario.name, spec.consumer.name)
             quiet = Console(quiet=True)
-            cast[name] = stack.enter_context(open_trial_environment(spec, cluster, own, quiet, beside=first))
+            environments[name] = stack.enter_context(open_trial_environment(spec, cluster, own, quiet, beside=first))
         if others := [
-            (one.context.recorder, one.trial_spec.shared_faults) for one in cast.values() if one is not first
+            (one.context.recorder, one.trial_spec.shared_faults) for one in environments.values() if one is not first
         ]:
             first.context = replace(first.context, recorder=SharedFaultWriter(first.context.recorder, others))
-        yield cast
+        yield environments
 
 
 def for_all_groups(
-    cast: Mapping[str, TrialEnvironment],
+    environments: Mapping[str, TrialEnvironment],
     work: Callable[[TrialEnvironment], T],
     *,
     within_s: float = OTHERS_END_WITHIN_S,
@@ -84,17 +84,20 @@ def for_all_groups(
 
     Raises:
         KafkaTrialError: that of the group that failed first; the others end because of it.
+        OSError: the first group's history cannot be written any more.
     """
-    first, *others = cast
+    first, *others = environments
     returned: dict[str, T] = {}
     failed: dict[str, KafkaTrialError] = {}
 
     def done_for(name: str) -> None:
         try:
-            returned[name] = work(cast[name])
-        except KafkaTrialError as error:
+            returned[name] = work(environments[name])
+        except Exception as error:
+            _abandon(environments, f"the trial of group {name} ended: {error}" if name else str(error))
+            if not isinstance(error, KafkaTrialError):
+                raise
             failed.setdefault(name, error)
-            _abandon(cast, f"the trial of group {name} ended: {error}" if name else str(error))
 
     with ThreadGroup("groups", join_within_s=within_s) as thread_group:
         threads = [thread_group.start(name, done_for, name) for name in others]
@@ -103,13 +106,13 @@ def for_all_groups(
             for thread in threads:
                 thread.join(within_s)
         except KeyboardInterrupt:
-            _abandon(cast, INTERRUPTED)
+            _abandon(environments, INTERRUPTED)
             raise
     if failed:
         raise next(iter(failed.values()))
-    return [returned[name] for name in cast]
+    return [returned[name] for name in environments]
 
 
-def _abandon(cast: Mapping[str, TrialEnvironment], why: str) -> None:
-    for environment in cast.values():
+def _abandon(environments: Mapping[str, TrialEnvironment], why: str) -> None:
+    for environment in environments.values():
         environment.abandoned = environment.abandoned or why

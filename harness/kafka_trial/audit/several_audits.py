@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from kafka_trial.audit.bounded_reading import Log, connect
 from kafka_trial.audit.command_config import read_command_config
-from kafka_trial.audit.export import GROUP_REFUSED, NO_SUCH_GROUP, Exported, described, export, missing_acl
+from kafka_trial.audit.export import GROUP_REFUSED, NO_SUCH_GROUP, AuditExport, export, missing_acl, readable_topic
 from kafka_trial.audit.request import NS_PER_MS, AuditRequest, make_audit_request, stamp
 from kafka_trial.audit.settings import read_claim
 from kafka_trial.errors import InputError, KafkaTrialError, UnjudgeableError
@@ -137,7 +137,7 @@ def find_pairs(asked: SeveralAuditsRequest, console: Console) -> AuditPairs:
     """
     console.phase("look", f"for committed offsets of {bounded(', '.join(asked.groups))} at {asked.base.bootstrap}")
     with connect(asked.base) as brokers:
-        log = described(brokers, asked.base, OFFSETS_TOPIC)
+        log = readable_topic(brokers, asked.base, OFFSETS_TOPIC)
         if isinstance(log, str):
             raise InputError("audit", log)
         leaders = {part.partition: part.leader for part in log.partitions}
@@ -247,14 +247,14 @@ def _audited(request: AuditRequest, out: Path, place: str, judge: Judge, console
         lag = _lag(request, exported)
         row = replace(row, run=place, lag=None if lag is None else sum(lag.values()))
         verdict = judge(exported.folder)
-        return row_of(row, verdict, exported.folder, age_s=_lag_age_s(request, exported, lag or {}))
+        return with_verdict(row, verdict, exported.folder, age_s=_lag_age_s(request, exported, lag or {}))
     except InputError as error:
         return replace(row, reason="; ".join(error.problems))
     except KafkaTrialError as error:
         return replace(row, reason=str(error), run=place if (out / place).is_dir() else "")
 
 
-def row_of(row: AuditRow, verdict: Verdict | None, folder: RunFolder, *, age_s: float | None) -> AuditRow:
+def with_verdict(row: AuditRow, verdict: Verdict | None, folder: RunFolder, *, age_s: float | None) -> AuditRow:
     """Returns the row of a pair with its verdict, whose report lies in its run folder, and the age of its lag."""
     if verdict is None:
         return replace(row, verdict=NOT_JUDGED, reason="")
@@ -270,7 +270,7 @@ def row_of(row: AuditRow, verdict: Verdict | None, folder: RunFolder, *, age_s: 
     )
 
 
-def _lag(request: AuditRequest, exported: Exported) -> dict[int, int] | None:
+def _lag(request: AuditRequest, exported: AuditExport) -> dict[int, int] | None:
     """Returns by how many offsets the group was behind at the end of the window; None where that is not known."""
     if "offsets log" in exported.unread or not exported.committed:
         return None
@@ -289,7 +289,7 @@ def lag_at_end(committed: Mapping[int, int], ends: Mapping[int, int], later: Map
     return {partition: max(0, until[partition] - at) for partition, at in committed.items() if partition in until}
 
 
-def _lag_age_s(request: AuditRequest, exported: Exported, lag: Mapping[int, int]) -> float | None:
+def _lag_age_s(request: AuditRequest, exported: AuditExport, lag: Mapping[int, int]) -> float | None:
     """Returns how long the oldest record of the lag had been there at the end of the window; None where it was not
     read: it is too young to count, or a limit was reached."""
     ages_ms = read_last_ages_ms(exported.folder, since_ns=request.until_ns - NS_PER_MS)
