@@ -111,6 +111,22 @@ class FurtherGroup:
 
 
 @dataclass(frozen=True)
+class Mirror:
+    """A second cluster, of one broker: MirrorMaker 2 copies the topics of the trial to it, and the group's positions.
+
+    `policy`: default | identity; what a topic is called there: `source.<topic>`, or as on the source. `shift`: so many
+    offsets of each partition were taken there before, and their records are gone. `checkpoints_every_s`: how often the
+    group's positions are translated. `offset_lag_max`: after so many records of a partition MirrorMaker writes down
+    the next pair of offsets, and translates by the last one (offset.lag.max).
+    """
+
+    policy: str = "default"
+    shift: int = 1000
+    checkpoints_every_s: int = 1
+    offset_lag_max: int = 100
+
+
+@dataclass(frozen=True)
 class Step:
     """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase.
 
@@ -153,6 +169,7 @@ class Scenario:
     min_faults_s: float = 0.0
     further_topics: tuple[FurtherTopic, ...] = ()
     further_groups: tuple[FurtherGroup, ...] = ()
+    mirror: Mirror | None = None
 
     @property
     def topics(self) -> tuple[Topic, ...]:
@@ -186,6 +203,8 @@ WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 CONDITIONS = ("", STABLE, HEALED)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 FURTHER_NAME_MAX = 40
+MIRROR_POLICIES = ("default", "identity")
+FAIL_OVER = "fail-over"  # the step that moves the group to the mirror
 FIRST_TOPIC = "first"  # how further groups name the first topic
 
 
@@ -213,6 +232,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         checks |= _topic_checks(f"{place}.topic", further.topic, brokers=scenario.brokers)
         checks |= _name_checks(place, further.name, [one.name for one in scenario.further_topics[:number]])
     checks |= _group_checks(scenario)
+    checks |= _mirror_checks(scenario)
     for number, step in enumerate(scenario.schedule):
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
@@ -255,6 +275,25 @@ def _group_checks(scenario: Scenario) -> dict[str, bool]:
             step.group in names
         )
     return checks
+
+
+def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
+    mirror, moves = scenario.mirror, [number for number, one in enumerate(scenario.schedule) if one.fault == FAIL_OVER]
+    checks = {
+        f"schedule: {FAIL_OVER} needs a cluster to go to: add [mirror]": mirror is not None or not moves,
+        f"schedule: {FAIL_OVER} can be played once": len(moves) <= 1,
+        f"schedule: no step may come after {FAIL_OVER}": not moves or moves[0] == len(scenario.schedule) - 1,
+    }
+    if mirror is None:
+        return checks
+    return checks | {
+        none_of("mirror.policy", mirror.policy, MIRROR_POLICIES): mirror.policy in MIRROR_POLICIES,
+        "mirror.shift must not be negative": mirror.shift >= 0,
+        "mirror.checkpoints_every_s must be at least 1": mirror.checkpoints_every_s >= 1,
+        "mirror.offset_lag_max must not be negative": mirror.offset_lag_max >= 0,
+        "mirror: not with further_groups": not scenario.further_groups,
+        "mirror: not with load.aborted_ratio, whose records a mirror copies too": not scenario.load.aborted_ratio,
+    }
 
 
 def _load_checks(place: str, load: Load) -> dict[str, bool]:
@@ -348,7 +387,7 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
         for later in ("after", "group"):
             if not step[later]:
                 del step[later]
-    for later in ("further_topics", "further_groups"):
+    for later in ("further_topics", "further_groups", "mirror"):
         if not table[later]:
             del table[later]
     return table

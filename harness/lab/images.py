@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.cluster.images import JAVA_MODULES, UPGRADED_FROM, add_java, image_for_kafka, image_for_toxiproxy
+from kafka_trial.cluster.jars import CHECKSUMS
 from kafka_trial.cluster.java import find_java, java_identity
-from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars
+from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.toxiproxy import find_go
 from kafka_trial.cluster.user_cache import run_tool, tail
 from kafka_trial.cluster.versions import DEFAULT_VERSION

@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from kafka_trial.cluster.archive import fill_data_folder, formatted_template
+from kafka_trial.cluster.jars import verify
 from kafka_trial.cluster.java import find_java, java_identity
-from kafka_trial.cluster.kafka_jars import jars_folder, kafka_jars, verify
+from kafka_trial.cluster.kafka_jars import kafka_jar_set, kafka_jars
 from kafka_trial.cluster.spark_java import spark_java_home
 from kafka_trial.cluster.toxiproxy import find_go, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder
@@ -177,7 +178,7 @@ def test_wrong_missing_and_surplus_jars_are_all_named(tmp_path: Path) -> None:
     _corrupt(jars[1])
     (folder / "stranger.jar").write_text("x")
     with pytest.raises(InputError) as refused:
-        verify(folder, DEFAULT_VERSION)
+        verify(kafka_jar_set(DEFAULT_VERSION), folder)
     named = [problem.split(":")[0] for problem in refused.value.problems[:-1]]
     assert named == [jars[0].name, jars[1].name, "stranger.jar"]
     assert (refused.value.exit_status, str(folder) in refused.value.problems[-1]) == (2, True)
@@ -219,10 +220,10 @@ def test_resolving_survives_a_kill_and_a_second_process(cache_with_ivy: Path) ->
     wait_until(
         lambda: not ivy.is_running() or ivy.status() == "zombie", within_s=10, what="Ivy to die with its harness"
     )
-    assert not jars_folder(DEFAULT_VERSION).exists()
+    assert not kafka_jar_set(DEFAULT_VERSION).place.exists()
     both = [subprocess.Popen([sys.executable, "-c", RESOLVE], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     counts = [process.communicate(timeout=120)[0].strip() for process in both]
-    verify(jars_folder(DEFAULT_VERSION), DEFAULT_VERSION)
+    verify(kafka_jar_set(DEFAULT_VERSION))
     assert counts == [str(len(kafka_jars(DEFAULT_VERSION)))] * 2
 
 
@@ -234,7 +235,7 @@ def test_a_corrupt_download_is_never_used(cache_with_ivy: Path) -> None:
     with pytest.raises(InputError, match=rf"{jar.name}: sha256 \w{{64}}, committed \w{{64}}") as refused:
         kafka_jars(DEFAULT_VERSION)
     assert str(cache_with_ivy / "ivy" / "cache") in str(refused.value)
-    assert not jars_folder(DEFAULT_VERSION).exists()
+    assert not kafka_jar_set(DEFAULT_VERSION).place.exists()
 
 
 def test_a_warm_cache_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +246,7 @@ def test_a_warm_cache_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None
         raise AssertionError("a warm cache must not resolve or hash")
 
     for name in ("_resolve", "verify", "sha256"):
-        monkeypatch.setattr(f"kafka_trial.cluster.kafka_jars.{name}", never)
+        monkeypatch.setattr(f"kafka_trial.cluster.jars.{name}", never)
     assert kafka_jars(DEFAULT_VERSION)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.cluster.kafka_jars import CHECKSUMS
+from kafka_trial.cluster.jars import CHECKSUMS
 from kafka_trial.cluster.versions import (
     DEFAULT_VERSION,
     KNOWN,

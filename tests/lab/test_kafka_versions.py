@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from kafka_trial.cluster import kafka_jars as provision
+from kafka_trial.cluster import jars as provision
+from kafka_trial.cluster.jars import CHECKSUMS, JarSet, sha256
 from kafka_trial.cluster.java import find_java
-from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars, sha256
-from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, KafkaVersion
+from kafka_trial.cluster.kafka_jars import kafka_jar_set, kafka_jars
+from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.compatibility.feature_levels import TABLE
 from kafka_trial.errors import InputError
 from lab.kafka_versions import jars
@@ -74,9 +75,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of checksums of one other version, and a repository that serves two jars for the new one."""
     (tmp_path / "4.3.1.sha256").write_text((CHECKSUMS / f"{DEFAULT_VERSION}.sha256").read_text())
 
-    def retrieve(version: KafkaVersion, folder: Path, *, about: str) -> None:
+    def retrieve(jars: JarSet, folder: Path, *, about: str) -> None:
         folder.mkdir(parents=True)
-        (folder / f"kafka-clients-{version.number}.jar").write_bytes(b"new")
+        (folder / f"kafka-clients-{jars.modules[0].revision}.jar").write_bytes(b"new")
         (folder / "slf4j-api-1.7.36.jar").write_bytes((tmp_path / "served").read_bytes())
 
     monkeypatch.setattr(jars, "retrieve", retrieve)
@@ -89,18 +90,18 @@ def test_the_jars_of_a_new_version_are_pinned_once(served: Path) -> None:
     """Their checksums are committed; asked again nothing is fetched, whatever is served by then."""
     own = next(jar for jar in kafka_jars(DEFAULT_VERSION) if jar.name == "slf4j-api-1.7.36.jar")
     (served / "served").write_bytes(own.read_bytes())
-    assert jars.pin_jars("4.4.0") == "2 jars, 1 of them in no other version"
+    assert jars.pin_jars(kafka_jar_set("4.4.0")) == "2 jars, 1 of them in no other set"
     digests = [line.split() for line in (served / "4.4.0.sha256").read_text().splitlines()]
     assert [name for _, name in digests] == ["kafka-clients-4.4.0.jar", "slf4j-api-1.7.36.jar"]
     assert digests[1][0] == sha256(own)
     (served / "served").unlink()
-    assert jars.pin_jars("4.4.0") == "2 jars, pinned before"
+    assert jars.pin_jars(kafka_jar_set("4.4.0")) == "2 jars, pinned before"
 
 
 def test_a_jar_that_is_another_one_than_before_is_refused(served: Path) -> None:
     """Of the same name in another version; nothing is committed then."""
     (served / "served").write_bytes(b"changed on its way")
-    told = r"slf4j-api-1\.7\.36\.jar: sha256 \w{64}, committed of another version \w{64}"
+    told = r"slf4j-api-1\.7\.36\.jar: sha256 \w{64}, committed of another set \w{64}"
     with pytest.raises(InputError, match=told):
-        jars.pin_jars("4.4.0")
+        jars.pin_jars(kafka_jar_set("4.4.0"))
     assert not (served / "4.4.0.sha256").exists()

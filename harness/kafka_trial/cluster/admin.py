@@ -274,6 +274,29 @@ class Admin:
             if place.topic == topic and committed.offset >= 0
         }
 
+    def set_committed_offsets(self, group: str, topic: str, positions: Mapping[int, int]) -> None:
+        """Commits positions for a group without members, as an operator does.
+
+        Raises:
+            UnjudgeableError: the coordinator refused, or did not answer.
+        """
+        from kafka.structs import OffsetAndMetadata, TopicPartition
+
+        offsets = {TopicPartition(topic, part): OffsetAndMetadata(offset, "", -1) for part, offset in positions.items()}
+        answer = self._ask(lambda client: client.alter_group_offsets(group, offsets))
+        refused = {place.partition: error.__name__ for place, error in answer.items() if error.errno != 0}
+        if refused:
+            raise UnjudgeableError(f"positions of {group} on {topic} were refused: {refused}")
+
+    def offsets_since(self, topic: str, time_ms: int) -> dict[int, int]:
+        """Returns of every partition the first offset with a timestamp of `time_ms` or later; its end where none is.
+
+        Raises:
+            UnjudgeableError: a leader did not tell it in time, or refuses to.
+        """
+        ends, found = self.log_ends(topic), self._offsets(topic, time_ms)
+        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
+
     def coordinator_of(self, group: str) -> int:
         """Returns the broker that coordinates `group`: the leader of its partition of `__consumer_offsets`."""
         state = self.describe(OFFSETS_TOPIC)
@@ -395,12 +418,13 @@ class Admin:
     def _elect_preferred(self, topic: str, partitions: list[int]) -> None:
         self._ordered(lambda client: client.elect_leaders(0, {topic: partitions}, raise_errors=False))
 
-    def _offsets(self, topic: str, which: str) -> dict[int, int]:
+    def _offsets(self, topic: str, which: str | int) -> dict[int, int]:
+        """Asks for the offsets that a word means (LATEST), or a time in ms."""
         from kafka.admin import OffsetSpec
         from kafka.structs import TopicPartition
 
         wanted = {
-            TopicPartition(topic, part.partition): getattr(OffsetSpec, which)
+            TopicPartition(topic, part.partition): which if isinstance(which, int) else getattr(OffsetSpec, which)
             for part in self._described(topic).partitions
         }
         refusals = [""]

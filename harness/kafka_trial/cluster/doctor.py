@@ -25,8 +25,9 @@ import psutil
 from kafka_trial.cluster import archive, processes, spark_java
 from kafka_trial.cluster.archive import formatted_template, template_place
 from kafka_trial.cluster.detached import holder_of, states
+from kafka_trial.cluster.jars import JarSet, verify
 from kafka_trial.cluster.java import find_java, java_version
-from kafka_trial.cluster.kafka_jars import jars_folder, jars_there, kafka_jars, verify
+from kafka_trial.cluster.kafka_jars import kafka_jar_set, kafka_jars
 from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.cluster.toxiproxy import (
     TOXIPROXY_VERSION,
@@ -169,21 +170,21 @@ def _toxiproxy_server() -> Finding:
 
 def _kafka() -> Iterator[Finding]:
     for version in KNOWN:
-        jars = _guarded(f"Kafka {version}", partial(_jars, version))
-        yield jars
-        if jars.ok and jars_there(version):
+        jars = kafka_jar_set(version)
+        found = _guarded(jars.what, partial(_jars, version, jars))
+        yield found
+        if found.ok and jars.there:
             yield _made(f"template of Kafka {version}", template_place(version))
             yield _guarded(f"archive of Kafka {version}", partial(_archive, version))
 
 
-def _jars(version: str) -> Finding:
-    folder = jars_folder(version)
-    if not jars_there(version):
+def _jars(version: str, jars: JarSet) -> Finding:
+    if not jars.there:
         needed = version == DEFAULT_VERSION
         remedy = f"`kafka-trial doctor --fetch {version}`, or the first trial that names it, fetches it"
-        return Finding(f"Kafka {version}", not needed, "not fetched yet", version, remedy, ABSENT)
-    verify(folder, version)
-    return Finding(f"Kafka {version}", True, f"{folder}, {len(list(folder.glob('*.jar')))} jars verified", version)
+        return Finding(jars.what, not needed, "not fetched yet", version, remedy, ABSENT)
+    verify(jars)
+    return Finding(jars.what, True, f"{jars.place}, {len(list(jars.place.glob('*.jar')))} jars verified", version)
 
 
 def _archive(version: str) -> Finding:

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kafka_trial.cluster.jars import CHECKSUMS
 from kafka_trial.cluster.java import find_java, java_identity, short_hash
-from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars
+from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder, made_once, run_tool, tail
 from kafka_trial.cluster.versions import KNOWN, find_version

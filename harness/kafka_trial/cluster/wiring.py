@@ -173,6 +173,19 @@ def logging_config(version: KafkaVersion, folder: Path) -> tuple[str, str]:
     return f"-Dlog4j.configuration=file:{folder / 'logging.xml'}", _reload4j(folder)
 
 
+def one_log(log: Path, config: Path) -> str:
+    """Writes a log4j2 configuration that has a JVM log into one file; returns the flag that names it."""
+    config.write_text(
+        f"""<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="ERROR">
+  <Appenders><File name="all" fileName="{log}"><PatternLayout pattern="[%d] %p %m (%c)%n"/></File></Appenders>
+  <Loggers><Root level="INFO"><AppenderRef ref="all"/></Root></Loggers>
+</Configuration>
+"""
+    )
+    return f"-Dlog4j2.configurationFile={config}"
+
+
 def _listeners(wiring: Wiring, version: KafkaVersion, node: int) -> Mapping[str, str]:
     bound, told = [], []
     if node in wiring.voters:

@@ -151,6 +151,14 @@ class Group(Protocol):
         """Starts a further member on a lane of its own and returns it."""
         ...
 
+    def leave_all(self) -> None:
+        """Has all members stop as the spec says, at once, and kills those that do not."""
+        ...
+
+    def move_to_cluster(self, name: str, lanes: Sequence[Lane], topics: Sequence[str]) -> None:
+        """Starts the next incarnations of all members, which have ended, on another cluster."""
+        ...
+
     def leave(self, member: Member) -> float:
         """Has it stop as the spec says, kills it when it does not, and returns the seconds it took."""
         ...

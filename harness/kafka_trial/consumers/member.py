@@ -170,8 +170,9 @@ class ProcessMember:
         cwd: Path,
         dialect: str,
         probe: ReadingProbe | None = None,
+        cluster: str = "",
     ) -> None:
-        """Spawns the process and the thread that reads it.
+        """Spawns the process and the thread that reads it; `cluster`: the name of its cluster, where it is another one.
 
         Raises:
             StartError: the command cannot be executed.
@@ -189,6 +190,7 @@ class ProcessMember:
             os.close(out_write)
             os.close(err_write)
         told = {"consumer": self.spec.name, "protocol": self.spec.kafka.protocol}
+        told |= {"cluster": cluster} if cluster else {}
         self._record("started", pid=self.pid, lane=self.lane.index, **told, started_with=sorted(self.started_with))
         self.recorder.flush()
         thread_group.start(

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
@@ -80,6 +80,7 @@ class ProcessGroup:
         self._group_size = group_size
         self._probe = probe
         self._current: dict[str, ProcessMember] = {}
+        self._cluster = ""  # the name of that which members are started on, where it is another one
         self._past: list[ProcessMember] = []
         self._left: list[str] = []
         self._known_since_s: float | None = None
@@ -170,6 +171,17 @@ class ProcessGroup:
             self._left.remove(member.name)
         return self._start(current.index, spec, incarnation=current.incarnation + 1)
 
+    def move_to_cluster(self, name: str, lanes: Sequence[Lane], topics: Sequence[str]) -> None:
+        """Starts the next incarnations of all members, which have ended, on another cluster, and later ones too.
+
+        `name` is what the history calls it, `topics` what theirs are called there; a lane for each that there was.
+        """
+        first, *further = topics
+        self.launch_context = replace(self.launch_context, topic=first, further_topics=tuple(further))
+        self._lanes, self._cluster = list(lanes), name
+        for member in [one for one in self.members if one.index < self.size]:
+            self.restart(member)
+
     def join(self) -> Member:
         """Starts a further member on a lane of its own: a free lane, else the one of a further member that left.
 
@@ -192,6 +204,16 @@ class ProcessGroup:
         self._ask_to_stop(current)
         self._end(current, by=began + current.spec.stop.within_s)
         return time.monotonic() - began
+
+    def leave_all(self) -> None:
+        """Has all members stop as the spec says, at once, and kills those that do not."""
+        running = [member for member in self._current.values() if member.alive]
+        began = time.monotonic()
+        for member in running:
+            self._left.append(member.name)
+            self._ask_to_stop(member)
+        for member in running:
+            self._end(member, by=began + member.spec.stop.within_s)
 
     def exits(self) -> list[MemberFailure]:
         """Returns who has exited by itself so far, of all incarnations, quoted once all that it wrote has been read.
@@ -240,6 +262,7 @@ class ProcessGroup:
             cwd=spec.folder,
             dialect=spec.evidence.events,
             probe=self._probe,
+            cluster=self._cluster,
         )
         self._current[member.name] = member
         return member

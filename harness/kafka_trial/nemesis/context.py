@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Group, Member
     from kafka_trial.consumers.sink import Sink
     from kafka_trial.history.recorder import EventWriter
+    from kafka_trial.nemesis.fail_over import MirrorTarget
 
 CONSUMER_HEARTBEAT = "CONSUMER_GROUP_HEARTBEAT"
 JOINS = ("JOIN_GROUP", CONSUMER_HEARTBEAT)
@@ -75,6 +76,7 @@ class FaultContext:
     sink: Sink | None = None
     progress_in_kafka: bool = True
     due_s: Callable[[Mapping[int, int]], float] | None = None
+    mirror: MirrorTarget | None = None
     busier_s: Callable[[int], float] = field(default=lambda since_ns: 0.0, repr=False)
     _admin_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 

@@ -175,6 +175,12 @@ class Injection:
         """Returns the one member that is the target, in its current incarnation."""
         return member_named(self.context, self.target.name)
 
+    def continue_on(self, context: FaultContext, target: Target) -> None:
+        """Goes on with another cluster, where the group is now: what is still to be seen is seen there."""
+        self.context, self.target = context, target
+        self.__dict__.pop("_routes", None)
+        self._log_bytes = dict.fromkeys(context.cluster.request_logs, 0)
+
     def outlast_session(self) -> None:
         """Makes the step last until the session of its member has expired, as far as the coordinator told it."""
         self.for_s = max(self.for_s, OUTLASTING * (self.session_s or 0.0))

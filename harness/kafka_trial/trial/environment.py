@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.broker_exits import ended_by_themselves
@@ -44,6 +44,9 @@ from kafka_trial.workload.handle import BorrowedLoad, ProducerHandle, counts_in_
 from kafka_trial.workload.payload import OURS, PayloadFiles
 from kafka_trial.workload.workload import TopicLoad
 
+if TYPE_CHECKING:
+    from kafka_trial.trial.mirror import MirrorSide
+
 WORKLOAD_FILE = "workload.jsonl"
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
 SNAPSHOT_WITHIN_S = 60.0
@@ -56,6 +59,15 @@ FED_WITHIN_S = 15.0
 REJOIN_MARGIN_S = 2.0  # the judge counts until the snapshot, and with a sample more of who waited for a processor
 LOST_WITHIN_S = 1.0  # a connection breaks before the end of what held it is told
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a trial goes on needing of the cluster that its group has left: who answers for it, and its topics."""
+
+    cluster: Cluster
+    admin: Admin
+    topics: tuple[str, ...]
 
 
 @dataclass
@@ -89,6 +101,8 @@ class TrialEnvironment:
     staged: bool = False  # it has several stages: each snapshot reads the whole topic
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
+    mirror: MirrorSide | None = None  # the cluster to which the group may fail over
+    source: Source | None = None  # what it left behind, once it has
     played: Plan | None = None  # what it played itself, and what its roles were
     _producer: ProducerHandle | BorrowedLoad | None = field(default=None)
     _failures_noted: list[MemberFailure] = field(default_factory=list)
@@ -160,6 +174,34 @@ class TrialEnvironment:
         ends = ((topic, self.admin.log_ends(topic)) for topic in self.topics)
         return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
 
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """The topics that the load is sent to, wherever the group reads them."""
+        return self.source.topics if self.source else self.topics
+
+    def source_ends(self) -> dict[Slice, int]:
+        """Returns where the logs of those topics end now."""
+        admin = self.source.admin if self.source else self.admin
+        ends = ((topic, admin.log_ends(topic)) for topic in self.source_topics)
+        return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
+
+    def move_to(self, mirror: MirrorSide) -> None:
+        """Goes on with the mirror in the place of the cluster: what is asked, awaited and healed is there now."""
+        self.source = Source(self.cluster, self.admin, self.topics)
+        self.opening_burst = {
+            (mirror.named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
+        }
+        self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
+        self.lanes, self.progress, self.watch = mirror.lanes, mirror.progress(), mirror.watch()
+
+    def group_size(self) -> int:
+        """Returns how many members the group has, 0 where it is not stable or nobody describes it now."""
+        try:
+            described = self.admin.describe_group(self.group_name)
+        except UnjudgeableError:
+            return 0
+        return len(described["members"]) if described.get("group_state") == "Stable" else 0
+
     def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
         self.run.record(kind, **fields)
@@ -198,6 +240,9 @@ class TrialEnvironment:
         )
         for witness in self.witnesses:
             witness.ready(within_s=30)
+        if self.mirror is not None:
+            self.mirror.start()
+            self.witnesses = (*self.witnesses, *self.mirror.witnesses)
 
     def start_members(self) -> bool:
         """Starts the members; False, and their failures in the history, when they never got to work.
@@ -339,6 +384,8 @@ class TrialEnvironment:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
         self.console.say(f"load: {counts_in_words(counts)}")
+        if self.source is not None and self.mirror is not None:
+            self.mirror.await_copies()  # else the group would seem to be done
         self._tell_of_sink()
 
     def _tell_of_sink(self) -> None:
@@ -492,7 +539,8 @@ class TrialEnvironment:
             return self.abandoned
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
-        return shortage(self.folder.path) or self.cluster.lost or self._postgres_lost() or next(died, None)
+        gone = (self.mirror.lost if self.mirror else None) or (self.source.cluster.lost if self.source else None)
+        return shortage(self.folder.path) or self.cluster.lost or gone or self._postgres_lost() or next(died, None)
 
     def _postgres_lost(self) -> str | None:
         return self.postgres.lost if self.postgres else None

@@ -36,7 +36,8 @@ from kafka_trial.model.trial_context import CpuWait, Incarnation, Membership, Me
 
 SECOND_NS = 1_000_000_000
 ADDING = "partitions-added"
-SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
+OF_WITNESSES = ("offsets.jsonl", "requests-b*.jsonl")
+OF_OTHERS = ("run.jsonl", "nemesis.jsonl", "consumer-*.jsonl")
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
 CLASSIC_GROUP, CONSUMER_MEMBER = 2, 5  # types of records in the offsets log
 TOMBSTONES = (CLASSIC_GROUP, CONSUMER_MEMBER)
@@ -49,12 +50,15 @@ MEMBERS_ONLY: Final = frozenset(
 
 @dataclass
 class GroupWatch:
-    """What one group's members told the brokers, who is in it, and which faults hit it; fed from a trial's history."""
+    """What one group's members told the brokers, who is in it, and which faults hit it; fed from a trial's history.
+
+    `witnessed`: where the witnesses of the cluster write; None: where all others do."""
 
     history: Path
     group: str
     spec: ConsumerSpec
     successors: Sequence[ConsumerSpec] = ()
+    witnessed: Path | None = None
     phases: dict[str, int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     changes: int = 0  # group records so far
@@ -79,7 +83,8 @@ class GroupWatch:
     fetched_ns: int = 0  # when a member last asked for records further on than any before
 
     def __post_init__(self) -> None:
-        self._followers = [HistoryTail(self.history, pattern) for pattern in SOURCES]
+        self._followers = [HistoryTail(self.witnessed or self.history, pattern) for pattern in OF_WITNESSES]
+        self._followers += [HistoryTail(self.history, pattern) for pattern in OF_OTHERS]
         self._presence = PresenceCollector(self.group)
 
     def update(self) -> GroupWatch:

@@ -13,6 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kafka_trial.history.event import Event, Slice
 from kafka_trial.history.store import HistoryTail, RunFolder
@@ -35,6 +36,7 @@ class Progress:
     group: str
     by_sends: bool = False  # the log holds what no committed reader finds: what was acknowledged is all there is
     by_effects: bool = False  # what members say they did is no output yet: only effects count as handled
+    witnessed: Path | None = None  # where the witnesses of the cluster write; None: where all others do
     no_effect: tuple[str, ...] = ()  # outcomes after which there will be none: then these count too
     committed: dict[Slice, int] = field(default_factory=dict)
     handled: dict[Slice, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -58,12 +60,11 @@ class Progress:
     def __post_init__(self) -> None:
         history = self.folder.history
         self.moves = MovementWatch(self.topics)
+        by_witnesses = [(self.witnessed or history, f"{name}.jsonl") for name in ("observer", "offsets", "through")]
+        by_others = [(history, pattern) for pattern in ("consumer-*.jsonl", "sink.jsonl", "workload.jsonl")]
         self._followers = [
-            HistoryTail(history, pattern)
-            for pattern in (
-                *("observer.jsonl", "offsets.jsonl", "through.jsonl"),
-                *("consumer-*.jsonl", "sink.jsonl", "workload.jsonl"),
-            )
+            HistoryTail(place, pattern)
+            for place, pattern in (*by_witnesses, *by_others)
             if self.by_sends or self.by_effects or pattern != "workload.jsonl"
         ]
 
@@ -83,6 +84,7 @@ class Progress:
             *(self.folder, self.topics, self.group),
             by_sends=self.by_sends,
             by_effects=self.by_effects,
+            witnessed=self.witnessed,
             no_effect=self.no_effect,
         )
 

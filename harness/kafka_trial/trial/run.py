@@ -7,21 +7,29 @@ is a fault, and a step of the schedule. Nothing is judged here: facts go into th
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
+
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.mirror.joined_history import SOURCE, join_run_folders
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.all_groups import INTERRUPTED, OTHERS_END_WITHIN_S, for_all_groups, open_all_groups
+from kafka_trial.trial.all_groups import FIRST, INTERRUPTED, OTHERS_END_WITHIN_S, for_all_groups, open_all_groups
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.drain import MARGIN_S
 from kafka_trial.trial.environment import TrialEnvironment
+from kafka_trial.trial.mirror import open_mirror
 from kafka_trial.trial.spec import TrialSpec
 
 STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`requested_timeouts.py`)
 
 
-def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, console: Console) -> None:
-    """Runs one trial on `cluster` and leaves its history in `folder`.
+def run_trial(
+    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, console: Console, mirror: Cluster | None = None
+) -> None:
+    """Runs one trial on `cluster` and leaves its history in `folder`; `mirror`: the cluster for its mirror, where its
+    scenario has one.
 
     Raises:
         StartError: no history could be begun.
@@ -29,14 +37,35 @@ def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, con
         Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
     try:
-        _run_phases(trial_spec, cluster, folder, console)
+        if mirror is None:
+            _run_phases(trial_spec, cluster, folder, console)
+        else:
+            _run_beside_mirror(trial_spec, cluster, mirror, folder, console)
     except OSError as error:
         message = f"the history in {folder.path} was cut, and can only be judged unknown: {error}; free space, or"
         raise UnjudgeableError(f"{message} choose another place with --out") from error
 
 
-def _run_phases(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
-    with open_all_groups(trial_spec, cluster, folder, console) as environments:
+def _run_beside_mirror(
+    trial_spec: TrialSpec, cluster: Cluster, mirror: Cluster, folder: RunFolder, console: Console
+) -> None:
+    """Runs a trial that has a mirror: what is seen goes to two run folders, of which one history is made."""
+    source = create_run_folder(folder.path / SOURCE, trial_spec.scenario.name, trial_spec.consumer.name)
+    try:
+        _run_phases(trial_spec, cluster, source, console, mirror)
+    finally:
+        join_run_folders(folder)
+
+
+def _run_phases(
+    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console, mirror: Cluster | None = None
+) -> None:
+    with ExitStack() as stack:
+        environments = stack.enter_context(open_all_groups(trial_spec, cluster, folder, console))
+        if mirror is not None:
+            first = environments[FIRST]
+            first.mirror = stack.enter_context(open_mirror(first, mirror, RunFolder(folder.path.parent)))
+            first.context = replace(first.context, mirror=first.mirror)
         try:
             for_all_groups(environments, start_witnesses)
             for environment in environments.values():  # the first one first: the others have its load
@@ -84,6 +113,8 @@ def steady_load(environment: TrialEnvironment) -> None:
     environment.producer.steady()
     least_s = STEADY_MIN_S - environment.calibrated_within_s
     environment.let_pass(max(environment.trial_spec.scenario.load.steady_s, least_s), "steady load")
+    if environment.mirror is not None:
+        environment.mirror.await_copies()
 
 
 def faults(environment: TrialEnvironment) -> None:

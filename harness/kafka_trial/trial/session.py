@@ -151,9 +151,9 @@ class Session:
             self.console.say(
                 f"plays the schedule it was given; the steps of scenario {trial_spec.scenario.name} are others"
             )
-        with self._cluster_for(trial_spec) as cluster:
+        with self._cluster_for(trial_spec) as cluster, self._mirror_for(trial_spec) as mirror:
             self.console.trial_begins()
-            run_trial(trial_spec, cluster, folder, console=self.console)
+            run_trial(trial_spec, cluster, folder, console=self.console, mirror=mirror)
         return folder
 
     def _cluster_for(self, trial_spec: TrialSpec) -> AbstractContextManager[Cluster]:
@@ -166,6 +166,11 @@ class Session:
             alone=trial_spec.plan.breaks_brokers,
             containers=trial_spec.in_containers,
         )
+
+    def _mirror_for(self, trial_spec: TrialSpec) -> AbstractContextManager[Cluster | None]:
+        if trial_spec.scenario.mirror is None:
+            return nullcontext()
+        return self.clusters.cluster_for(trial_spec.kafka_version, brokers=1, lanes=trial_spec.lanes, alone=True)
 
     def try_many(
         self,

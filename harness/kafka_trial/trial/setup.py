@@ -213,8 +213,8 @@ def _topics(stack: ExitStack, trial_spec: TrialSpec, cluster: Cluster, admin: Ad
     """Creates the topics of a trial, which its end deletes, and returns their names."""
     topics = topic_names(f"kt-{secrets.token_hex(4)}", trial_spec.scenario)
     for name, asked in zip(topics, trial_spec.scenario.topics, strict=True):
-        _create_topic(asked, cluster, admin, name)
-        stack.callback(_delete_topic, cluster, admin, name)
+        create_topic(asked, cluster, admin, name)
+        stack.callback(delete_topic, cluster, admin, name)
     return topics
 
 
@@ -308,8 +308,8 @@ def _sink_topic(
         return None
     partitions = consumer.sink_topic.partitions or scenario.topic.partitions
     output = Topic(partitions=partitions, configs={"message.timestamp.type": "LogAppendTime"})
-    _create_topic(output, cluster, admin, name)
-    stack.callback(_delete_topic, cluster, admin, name)
+    create_topic(output, cluster, admin, name)
+    stack.callback(delete_topic, cluster, admin, name)
     identity = consumer.identity
     return SinkTopicRead(name, partitions, identity.header or ID_HEADER, identity.json_path or ID_FIELD)
 
@@ -342,7 +342,8 @@ def _sink_table(trial_spec: TrialSpec, postgres: PostgresServer) -> SinkTableRea
     )
 
 
-def _create_topic(topic: Topic, cluster: Cluster, admin: Admin, name: str) -> None:
+def create_topic(topic: Topic, cluster: Cluster, admin: Admin, name: str) -> None:
+    """Creates a topic, its replicas spread over the brokers."""
     configs = {
         "min.insync.replicas": str(topic.min_insync_replicas),
         "max.message.bytes": str(RECORD_BYTES_MAX),
@@ -362,7 +363,7 @@ def _create_topic(topic: Topic, cluster: Cluster, admin: Admin, name: str) -> No
     )
 
 
-def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
+def delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
     """Gives a warm cluster its disk back; what does not work ends with the cluster, and is no news about the trial."""
     if not cluster.ruined:
         with suppress(UnjudgeableError):
@@ -376,7 +377,7 @@ def _delete_topics_made(cluster: Cluster, admin: Admin, prefixes: tuple[str, ...
         with suppress(UnjudgeableError):
             for topic in sorted(frozenset(admin.topics()) - before):
                 if topic.startswith(prefixes):
-                    _delete_topic(cluster, admin, topic)
+                    delete_topic(cluster, admin, topic)
 
 
 def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:

@@ -22,10 +22,11 @@ from kafka_trial.consumers.spec import HOLDS
 from kafka_trial.errors import InputError
 from kafka_trial.history.consequences import Consequence
 from kafka_trial.history.store import GROUPS, read_json
+from kafka_trial.nemesis.fail_over import TRANSLATED
 from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
-from kafka_trial.scenario import FurtherGroup, Scenario, Step, topics_read
+from kafka_trial.scenario import FAIL_OVER, FurtherGroup, Scenario, Step, topics_read
 from kafka_trial.trial.load_factor import at_load, load_too_small
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
@@ -65,6 +66,12 @@ class TrialSpec:
     @property
     def members(self) -> int:
         return self.scenario.members or self.consumer.members
+
+    @property
+    def fails_over(self) -> str | None:
+        """By which way its group fails over to the mirror; None: it does not."""
+        ways = (str(one.options.get("way", TRANSLATED)) for one in self.plan.faults if one.fault == FAIL_OVER)
+        return next(ways, None)
 
     @property
     def in_containers(self) -> bool:
@@ -141,6 +148,8 @@ def make_trial_spec(
         raise InputError(str(consumer), problem)
     if problem := holds_problem(spec, scenario):
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
+    if scenario.mirror is not None and (problems := mirror_problems(spec)):
+        raise InputError(str(consumer), [f"{scenario.name} cannot be played: {problem}" for problem in problems])
     if problems := _added_problems(scenario, plan):
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
@@ -180,6 +189,19 @@ def with_successors(trial_spec: TrialSpec, files: Sequence[Path], *, kafka_versi
     if len({*names}) < len(names):
         raise InputError(str(successors[-1].path), f"each must have a name of its own, these are {', '.join(names)}")
     return replace(trial_spec, successors=successors)
+
+
+def mirror_problems(consumer: ConsumerSpec) -> list[str]:
+    """Returns why a consumer cannot be tried where there is a mirror, as sentences; empty: it can."""
+    problems = {
+        "its progress is not in Kafka's committed offsets, which are all that a mirror translates": (
+            consumer.progress.kind != "kafka"
+        ),
+        "it hands records on through topics, which are not mirrored": bool(consumer.progress.through),
+        "its output goes to a topic, which is not mirrored": consumer.evidence.sink == "topic",
+        "it is an image, and the mirror is not of containers": consumer.image is not None,
+    }
+    return [problem for problem, holds in problems.items() if holds]
 
 
 # What is judged for the whole trial, by whichever of them worked.

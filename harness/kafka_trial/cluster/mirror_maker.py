@@ -1,0 +1,148 @@
+"""MirrorMaker 2: Kafka's own mirror, which copies topics and the positions of groups to another cluster.
+
+A process of the trial, in MirrorMaker's dedicated mode: one JVM, whose state is in topics of the mirror. It is asked
+for checkpoints, translated positions and new topics every second; it is otherwise as it comes. Its newest release that
+the repository serves whole is MIRROR_MAKER, which brokers of other versions understand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kafka_trial.cluster.jars import JarSet, Module, jars_of
+from kafka_trial.cluster.java import base_archive_flags, find_java, java_identity, short_hash
+from kafka_trial.cluster.kafka_jars import KAFKA
+from kafka_trial.cluster.user_cache import cache_folder
+from kafka_trial.cluster.versions import KNOWN
+from kafka_trial.cluster.wiring import one_log
+from kafka_trial.process.children import Child, ChildProcesses
+
+MIRROR_MAKER: Final = "4.3.1"  # of 4.4.0, connect-mirror is not served
+JARS_MB: Final = 36
+SOURCE, MIRROR = "source", "mirror"  # what the clusters are called, and remote topics after
+DEFAULT, IDENTITY = "default", "identity"
+POLICIES: Final = {  # how a topic is called on the mirror (KIP-382, KIP-690)
+    DEFAULT: "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+    IDENTITY: "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+}
+HEAP_MIB: Final = 256
+JVM: Final = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xlog:cds=off",
+    "-Xlog:cds+dynamic=off",
+)
+LOG, CONSOLE, PROPERTIES = "mirror-maker.log", "console.log", "mirror-maker.properties"
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """What a mirror is to copy, and how: `topics` and the positions of `groups`, both by name.
+
+    `policy`: how topics are called on the mirror. `checkpoints_every_s`: how often positions are translated, and
+    written for groups that have no member on the mirror. `offset_lag_max`: after so many records of a partition the
+    next pair of offsets is written down (offset.lag.max); what lies between two pairs is copied again by a group that
+    fails over. `translates`: the group's positions are written on the mirror.
+    """
+
+    topics: Sequence[str]
+    groups: Sequence[str]
+    policy: str = DEFAULT
+    checkpoints_every_s: int = 1
+    offset_lag_max: int = 100
+    translates: bool = True
+
+    def topic_on_mirror(self, topic: str) -> str:
+        """Returns what a topic is called on the mirror."""
+        return topic if self.policy == IDENTITY else f"{SOURCE}.{topic}"
+
+
+def mirror_maker_jar_set() -> JarSet:
+    """Returns the jars of MirrorMaker 2 and of the clients that it uses."""
+    modules = (Module(KAFKA, "connect-mirror", MIRROR_MAKER), Module(*KNOWN[MIRROR_MAKER].logging_dependency))
+    name = f"mirror-maker-{MIRROR_MAKER}"
+    return JarSet(f"MirrorMaker {MIRROR_MAKER}", f"mirror-maker/{MIRROR_MAKER}", f"{name}.sha256", modules, JARS_MB)
+
+
+def archive_place() -> Path:
+    """Returns where MirrorMaker's class-data archive on this Java belongs: another of either makes another name."""
+    jars = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars_of(mirror_maker_jar_set())]
+    key = short_hash(java_identity(find_java()), *jars)
+    return cache_folder() / "archive" / f"mirror-maker-{MIRROR_MAKER}-{key}.jsa"
+
+
+def start_mirror_maker(
+    child_processes: ChildProcesses,
+    settings: MirrorSettings,
+    *,
+    source: str,
+    mirror: str,
+    folder: Path,
+    train: Path | None = None,
+) -> Child:
+    """Starts a MirrorMaker from the cluster at `source` to that at `mirror` (bootstrap addresses); its files are in
+    `folder`. Returns before it copies anything. With `train`, it writes a class-data archive there when it ends.
+
+    Raises:
+        InputError: a jar's checksum is not the committed one.
+        StartError: the jars cannot be resolved, or there is no Java.
+    """
+    properties = folder / PROPERTIES
+    properties.write_text(properties_of(settings, source=source, mirror=mirror))
+    logged = one_log(folder / LOG, folder / "logging.xml")
+    command = [str(find_java()), f"-Xms{HEAP_MIB}m", f"-Xmx{HEAP_MIB}m", *JVM, *_archive_flags(train), logged]
+    command += ["-cp", ":".join(map(str, jars_of(mirror_maker_jar_set())))]
+    command += ["org.apache.kafka.connect.mirror.MirrorMaker", str(properties)]
+    with (folder / CONSOLE).open("ab") as console:
+        return child_processes.spawn("MirrorMaker", command, cwd=folder, stdout=console, stderr=console)
+
+
+def _archive_flags(train: Path | None) -> list[str]:
+    if train:
+        return [*base_archive_flags(find_java()), f"-XX:ArchiveClassesAtExit={train}"]
+    archive = archive_place()
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+
+
+def properties_of(settings: MirrorSettings, *, source: str, mirror: str) -> str:
+    """Returns the properties that a MirrorMaker in dedicated mode starts with."""
+    every_s = str(settings.checkpoints_every_s)
+    flow = f"{SOURCE}->{MIRROR}"
+    lines = {
+        "clusters": f"{SOURCE}, {MIRROR}",
+        f"{SOURCE}.bootstrap.servers": source,
+        f"{MIRROR}.bootstrap.servers": mirror,
+        f"{flow}.enabled": "true",
+        f"{flow}.topics": ",".join(settings.topics),
+        f"{flow}.groups": ",".join(settings.groups),
+        f"{MIRROR}->{SOURCE}.enabled": "false",
+        "replication.policy.class": POLICIES[settings.policy],
+        "emit.heartbeats.enabled": "false",
+        "emit.checkpoints.interval.seconds": every_s,
+        "sync.group.offsets.enabled": "true" if settings.translates else "false",
+        "sync.group.offsets.interval.seconds": every_s,
+        "refresh.topics.interval.seconds": "1",
+        "refresh.groups.interval.seconds": "1",
+        "sync.topic.acls.enabled": "false",
+        "offset-syncs.topic.location": "target",  # a source that is lost must not be needed
+        "offset.lag.max": str(settings.offset_lag_max),
+        "offset.flush.interval.ms": "1000",
+        "tasks.max": "1",
+        **dict.fromkeys(_REPLICATION_FACTORS, "1"),  # the mirror has one broker
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+_REPLICATION_FACTORS: Final = (
+    "replication.factor",
+    "checkpoints.topic.replication.factor",
+    "heartbeats.topic.replication.factor",
+    "offset-syncs.topic.replication.factor",
+    "offset.storage.replication.factor",
+    "status.storage.replication.factor",
+    "config.storage.replication.factor",
+)

@@ -1,0 +1,1 @@
+"""Clusters that mirror another: which offsets are of one record, and one history of the work on both."""

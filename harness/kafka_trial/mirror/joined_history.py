@@ -1,0 +1,257 @@
+"""The history of a group that failed over to a mirror: what was seen on both clusters, as one history of the source.
+
+All that is seen of members, load and faults, and what witnesses see of the source, is in one run folder; what they see
+of the mirror in another. Members work on one of both clusters at a time. The joined history says of the mirror's part
+what it is on the source, by the map of offsets: topics, their ids, offsets of records, positions. So it is judged as
+any other: a record that nobody handled on either side is lost, one that was committed there and is handled again here
+was redelivered.
+
+What a cluster counts by itself is continued: generations and epochs of the group, places in its offsets log. Brokers of
+the mirror are FIRST_BROKER and up. Positions that somebody else has written on the mirror (MirrorMaker, or a tool,
+before members came or after they had left) are no commits of the group, and are left out: from where members began
+there, the coordinator's answers to them say.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from kafka_trial.history.store import RunFolder
+from kafka_trial.mirror.offset_map import Copy, OffsetMap, offset_map
+
+FIRST_BROKER: Final = 100
+MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each in one file
+SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were started on the mirror say so
+ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
+OF_THE_GROUP: Final = ("group_state", "coordinator")
+EPOCHS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
+LISTS: Final = ("entries", "assigned", "pending")
+COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
+POSITIONS_IN: Final = ("FETCH", "LIST_OFFSETS")  # requests whose `offset` is a position, not a record's place
+
+NEVER: Final = 2**63 - 1
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MirroredTopic:
+    """A topic, what it is called on the mirror, the ids of both, and the map of its offsets."""
+
+    name: str
+    on_mirror: str
+    id: str | None
+    id_on_mirror: str | None
+    offsets: OffsetMap
+
+
+@dataclass
+class MirrorPart:
+    """What the part on the mirror continues: the highest `epoch` of the group and its last place in the offsets log, of
+    the source; from when to when members were at work there (monotonic clock); and which lane of a member on the source
+    its lane on the mirror is."""
+
+    topics: tuple[MirroredTopic, ...]
+    epoch: int = 0
+    log_partition: int | None = None
+    log_offset: int = -1
+    came_ns: int = NEVER
+    left_ns: int = NEVER
+    lanes: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_name = {one.on_mirror: one for one in self.topics}
+        self._by_id = {one.id_on_mirror: one for one in self.topics if one.id_on_mirror}
+
+    def is_of_mirror(self, line: Line) -> bool:
+        """Whether a line is of a topic that only the mirror calls so."""
+        topic = self._by_name.get(str(line.get("topic")))
+        return topic is not None and topic.name != topic.on_mirror
+
+    def on_source(self, line: Line) -> Line | None:
+        """Returns a line of the mirror's history as one of the source's; None: it has no meaning there."""
+        api = str(line.get("api", ""))
+        told = self._with_place(line, api)
+        if told is None:
+            return None
+        for name in LISTS:
+            if name in told:
+                entries = (self._with_place(entry, api) for entry in told[name])
+                told[name] = [self._with_epochs(entry) for entry in entries if entry is not None]
+        told = self._with_epochs(told)
+        if "log_offset" in told:
+            told["log_offset"] += self.log_offset + 1
+            told["log_partition"] = told["log_partition"] if self.log_partition is None else self.log_partition
+        if told.get("lane") in self.lanes:
+            told["lane"] = self.lanes[told["lane"]]
+        if told["kind"] == "coordinator" and told.get("leader", -1) >= 0:
+            told["leader"] += FIRST_BROKER
+        if told.get("api") == "FIND_COORDINATOR" and told.get("coordinator", -1) >= 0:
+            told["coordinator"] += FIRST_BROKER
+        if "started_with" in told:
+            told["started_with"] = [broker + FIRST_BROKER for broker in told["started_with"]]
+        return told
+
+    def _with_place(self, line: Line, api: str) -> Line | None:
+        """Returns a line, or an entry in one, with its place on the source; None: of a topic or record that is not
+        there."""
+        name, id_ = line.get("topic"), line.get("topic_id")
+        if name is None and id_ is None:
+            return dict(line)
+        topic = self._by_name.get(str(name)) if name is not None else self._by_id.get(str(id_))
+        if topic is None:
+            return None
+        told = dict(line)
+        told |= {"topic": topic.name} if name is not None else {}
+        told |= {"topic_id": topic.id} if id_ is not None else {}
+        partition = line.get("partition")
+        if partition is None:
+            return told
+        if line.get("committed_offset") is not None:
+            told["committed_offset"] = topic.offsets.position_of(partition, line["committed_offset"])
+        if line.get("offset") is not None:
+            is_position = api in POSITIONS_IN
+            read = topic.offsets.position_of if is_position else topic.offsets.offset_of
+            told["offset"] = read(partition, line["offset"])
+            if told["offset"] is None:
+                return None
+        return told
+
+    def _with_epochs(self, line: Line) -> Line:
+        for name in EPOCHS:
+            if isinstance(line.get(name), int) and line[name] > 0:
+                line[name] += self.epoch
+        return line
+
+
+def join_run_folders(folder: RunFolder) -> None:
+    """Makes a run folder that can be judged of what was seen on the source and on the mirror, which are in it.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    source, mirror = RunFolder(folder.path / SOURCE), RunFolder(folder.path / MIRROR)
+    for asked in (file for name in ASKED for file in source.path.glob(name)):
+        shutil.copy(asked, folder.path / asked.name)
+    for kept in (source.payload, source.consumer):
+        if kept.exists():
+            shutil.copytree(kept, folder.path / kept.name)
+    join_histories(source, mirror, folder, mirrored_topics(source, mirror))
+
+
+def mirrored_topics(source: RunFolder, mirror: RunFolder) -> list[MirroredTopic]:
+    """Returns the topics that both sides have, in the order in which the observers named them, and their maps."""
+    seen = [list(_lines(folder.history / "observer.jsonl")) for folder in (source, mirror)]
+    ids = [{line["topic"]: line.get("topic_id") for line in lines if line["kind"] == "topic"} for lines in seen]
+    found = []
+    for name, there in ((name, there) for name in ids[0] for there in ids[1] if there in (name, f"{SOURCE}.{name}")):
+        own, mirrored = _copies(seen[0], name), _copies(seen[1], there)
+        found.append(MirroredTopic(name, there, ids[0][name], ids[1][there], offset_map(own, mirrored)))
+    return found
+
+
+def _copies(lines: Iterable[Line], topic: str) -> list[Copy]:
+    read = (line for line in lines if line["kind"] == "record" and line["topic"] == topic)
+    return [Copy(line["partition"], line["offset"], line["id"]) for line in read if line["id"] is not None]
+
+
+def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topics: Iterable[MirroredTopic]) -> None:
+    """Writes what is in both run folders as one history of the source, into an empty run folder.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    part = mirror_part(source, mirror, topics)
+    for file in source.history_files():
+        lines: Iterable[Line] = _lines(file)
+        if file.stem in MERGED:
+            on_mirror = _on_source(_of_the_group(_lines(mirror.history / file.name), part), part)
+            lines = sorted((*_until_left(file.stem, lines, part), *on_mirror), key=itemgetter("time_ns"))
+        elif file.stem.startswith("consumer-") and _is_on_mirror(file):
+            lines = _on_source(lines, part)
+        elif file.stem == "sink":
+            lines = (_effect(line, part) for line in lines)
+        _write(place, file.stem, lines)
+    for file in mirror.history.glob("requests-b*.jsonl"):
+        number = int(file.stem.removeprefix("requests-b")) + FIRST_BROKER
+        _write(place, f"requests-b{number}", _on_source(_lines(file), part))
+
+
+def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> MirrorPart:
+    """Returns what the part on the mirror continues, by both histories."""
+    log = [line for line in _lines(source.history / "offsets.jsonl") if "log_offset" in line]
+    epochs = [line[name] for line in log for name in EPOCHS if isinstance(line.get(name), int)]
+    there = [file for file in source.history.glob("consumer-*.jsonl") if _is_on_mirror(file)]
+    started = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
+    lanes = {line["member"]: line["lane"] for cluster, line in started if cluster != MIRROR}
+    came = [line for cluster, line in started if cluster == MIRROR]
+    ended_ns = [line["time_ns"] for file in there for line in _lines(file) if line["kind"] == "exited"]
+    return MirrorPart(
+        tuple(topics),
+        max(epochs, default=0),
+        log[-1]["log_partition"] if log else None,
+        max((line["log_offset"] for line in log), default=-1),
+        min((line["time_ns"] for line in came), default=NEVER),
+        max(ended_ns, default=NEVER),
+        {line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
+    )
+
+
+def _is_on_mirror(file: Path) -> bool:
+    """Whether an incarnation of a member was started on the mirror: its first line says so."""
+    return any(line.get("cluster") == MIRROR for line in _first(file))
+
+
+def _first(file: Path) -> list[Line]:
+    return list(islice(_lines(file), 1))
+
+
+def _until_left(source: str, lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
+    """Yields the source's own lines; what it says of the group is of no interest since that is on the mirror."""
+    for line in lines:
+        of_group = line["kind"] in OF_THE_GROUP or (source == "offsets" and "group" in line)
+        if not (of_group and line["time_ns"] >= part.came_ns):
+            yield line
+
+
+def _of_the_group(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
+    """Yields what the mirror says of the group since that is there; commits, only while it is."""
+    for line in lines:
+        by_others = line["kind"] in COMMITS and line["time_ns"] > part.left_ns
+        if "group" in line and line["time_ns"] >= part.came_ns and not by_others:
+            yield line
+
+
+def _on_source(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
+    return (told for line in lines if (told := part.on_source(line)) is not None)
+
+
+def _effect(line: Line, part: MirrorPart) -> Line:
+    """Returns what the sink took, with the place of its record on the source where it names one on the mirror."""
+    return part.on_source(line) or line if part.is_of_mirror(line) else line
+
+
+def _lines(file: Path) -> Iterator[Line]:
+    if file.exists():
+        text = file.read_bytes()
+        yield from map(orjson.loads, text[: text.rfind(b"\n") + 1].splitlines())
+
+
+def _write(place: RunFolder, source: str, lines: Iterable[Line]) -> None:
+    """Writes a file of the history, its lines numbered anew; a completion goes on naming its invoke."""
+    numbers: dict[int, int] = {}
+    with (place.history / f"{source}.jsonl").open("xb") as file:
+        for seq, line in enumerate(lines):
+            numbers[line["seq"]] = seq
+            told = line | {"source": source, "seq": seq}
+            if isinstance(told.get("op"), int):
+                told["op"] = numbers.get(told["op"], told["op"])
+            file.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))

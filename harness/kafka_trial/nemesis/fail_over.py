@@ -1,0 +1,73 @@
+"""The fail-over: the group leaves its cluster for the mirror, and goes on there from positions that one of three ways
+gives it. Judged from the members that ended, and from those that the coordinator of the mirror knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.history.consequences import Consequence
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import fault
+from kafka_trial.nemesis.injection import Injection
+from kafka_trial.nemesis.targets import resolve
+
+if TYPE_CHECKING:
+    from kafka_trial.nemesis.context import FaultContext
+
+TRANSLATED, RAW, BY_TIMESTAMP = "translated", "raw", "by-timestamp"
+WAYS: Final = (TRANSLATED, RAW, BY_TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class FailedOver:
+    """How a group came to the mirror: when its members had left the source, what was committed there before they were
+    asked to end, and on the mirror before they came, by topic and partition; whether all were in their group then."""
+
+    left_ns: int
+    committed: Mapping[str, Mapping[str, int]]
+    starts: Mapping[str, Mapping[str, int]]
+    joined: bool
+
+
+class MirrorTarget(Protocol):
+    """The mirror, as the fault sees it; `context`: what may be touched and asked there."""
+
+    @property
+    def context(self) -> FaultContext: ...
+
+    def fail_over(self, way: str, *, margin_s: float) -> FailedOver:
+        """Ends the members, and starts them on the mirror."""
+        ...
+
+
+@fault(
+    "fail-over",
+    targets=("all",),
+    scope="members",
+    heals=False,
+    consequences=[Consequence.STOPS, Consequence.CUTS_OFF, Consequence.LOSES_ANSWERS],
+    choices={"way": WAYS},
+)
+def fail_over(injection: Injection, *, way: str = TRANSLATED, margin_s: float = 0.0) -> Iterator[Evidence]:
+    """Cuts all members off from their cluster, ends them as their consumer.toml says, and starts them on the mirror.
+    The load and MirrorMaker go on.
+
+    `translated`: from the positions that MirrorMaker has written for the group. `raw`: from those of the source, as
+    they are. `by-timestamp`: from the first records since `margin_s` before the members were asked to end.
+
+    Raises:
+        UnjudgeableError: the trial has no mirror.
+    """
+    mirror = injection.context.mirror
+    if mirror is None:
+        raise UnjudgeableError("there is no mirror to go to")
+    injection.injected()
+    done = mirror.fail_over(way, margin_s=margin_s)
+    there = mirror.context
+    injection.continue_on(there, resolve(there, None, role="all", rng=injection.rng, stop=injection.stop))
+    injection.hold(lambda: None)
+    words = "all members are in their group on the mirror" if done.joined else "not all members came to the mirror"
+    yield Evidence(done.joined, words, {"way": way, **asdict(done)})

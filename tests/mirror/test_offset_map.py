@@ -1,0 +1,51 @@
+"""The map of offsets: by the ids of records, whatever the mirror has made of their places."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_trial.mirror.offset_map import Copy, OffsetMap, offset_map
+
+GAP = 3  # an offset of the source without a record
+
+
+def _copies(pairs: dict[int, str], partition: int = 0) -> list[Copy]:
+    return [Copy(partition, offset, id_) for offset, id_ in pairs.items()]
+
+
+@pytest.fixture
+def shifted() -> OffsetMap:
+    """Records a to e at 0, 1, 2, 4, 5; on the mirror at 100 to 104."""
+    source = _copies({0: "a", 1: "b", 2: "c", GAP + 1: "d", GAP + 2: "e"})
+    return offset_map(source, _copies(dict(enumerate("abcde", 100))))
+
+
+def test_an_offset_is_that_of_the_same_record(shifted: OffsetMap) -> None:
+    """Other offsets and other partitions have none."""
+    assert [shifted.offset_of(0, there) for there in (100, 103, 104, 99, 105)] == [0, 4, 5, None, None]
+    assert shifted.offset_of(1, 100) is None
+    assert (shifted.missing, shifted.surplus, shifted.strange) == ((), 0, ())
+
+
+def test_a_position_is_after_the_records_before_it(shifted: OffsetMap) -> None:
+    """Below the first one it is the first; no position stays none; in a partition without records it is the start."""
+    assert [shifted.position_of(0, there) for there in (0, 100, 101, 103, 104, 105, 900)] == [0, 0, 1, 3, 5, 6, 6]
+    assert [shifted.position_of(0, -1), shifted.position_of(7, 100)] == [-1, 0]
+
+
+def test_what_the_mirror_has_twice_has_two_offsets_and_takes_no_position_back() -> None:
+    """A mirror that was started again copies its last records once more."""
+    told = offset_map(_copies(dict(enumerate("abcd"))), _copies(dict(enumerate("abcbcd", 10))))
+    assert [told.offset_of(0, there) for there in range(10, 16)] == [0, 1, 2, 1, 2, 3]
+    assert [told.position_of(0, there) for there in range(10, 17)] == [0, 1, 2, 3, 3, 3, 4]
+    assert (told.surplus, told.missing) == (2, ())
+
+
+def test_what_one_side_lacks_is_named() -> None:
+    """A record that never came across; one of nobody; one that lies in another partition there."""
+    source = [*_copies({0: "a", 1: "b"}), *_copies({0: "c"}, partition=1)]
+    mirror = [*_copies({5: "a", 6: "x"}), *_copies({9: "b"}, partition=1)]
+    told = offset_map(source, mirror)
+    assert told.missing == ((0, 1), (1, 0))
+    assert told.strange == ((0, 6), (1, 9))
+    assert (told.position_of(0, 6), told.position_of(0, 7)) == (1, 1)
