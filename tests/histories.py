@@ -195,6 +195,12 @@ def tombstone() -> Line:
     return Line("offsets", "commit_tombstone", {"group": GROUP, "topic": TOPIC, "partition": 0})
 
 
+def failed_over(log_offset: int, least: int | None) -> Line:
+    """The group is on a mirror from now on, whose offsets log is that behind a place; from where it had to begin."""
+    entry = {"topic": TOPIC, "partition": 0, "least_offset": least}
+    return Line("run", "failed_over", {"way": "translated", "log_offset": log_offset, "entries": [entry]})
+
+
 def aborted(value: int) -> list[Line]:
     """A commit whose transaction is aborted."""
     fields = {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value}

@@ -14,10 +14,10 @@ workload            send              outcome op? id topic key? entity? partitio
                                       (invoke, then ok with partition and offset, or fail / info with message;
                                        completions repeat id, topic and key)
                     load              name(opening-burst|steady|burst) state(begins|ends) count
-consumer-M-I        started           pid lane consumer? protocol? started_with?
+consumer-M-I        started           pid lane consumer? protocol? started_with? cluster?
                                       (harness: process began; first line of every incarnation; consumer, protocol: of the
                                        consumer.toml that it was started by; started_with: the ids of the brokers whose
-                                       addresses it was given)
+                                       addresses it was given; cluster: "mirror", where it is there)
                     ready             (startup_complete)
                     assigned revoked lost   entries[{topic partition}]     (revoked, lost: when the callback returned)
                     delivered         topic partition offset id? key?        (handler starts; or the poll returned it)
@@ -299,7 +299,7 @@ _WORDS = {
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence crash_point",
     "run": "phase clock wall_jump scheduling_delay reading_delay resources cpu_wait oom_kills group_named topic_named "
-    "calibrated drain_bound few_handled window consumer_failure control_member environment audit unread end",
+    "calibrated drain_bound failed_over few_handled window consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})
@@ -340,6 +340,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "topic_named": {"topic": str},
     "calibrated": {"rate": (int, float)},
     "drain_bound": {"converge_s": (int, float), "stuck_s": (int, float)},
+    "failed_over": {"log_offset": int, "entries": list},
     "audit": dict.fromkeys(("from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits"), int),
     "unread": {"name": str, "message": str},
     "end": {"outcome": str},

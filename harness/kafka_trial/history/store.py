@@ -203,6 +203,14 @@ def _events_of(file: Path) -> Iterator[Event]:
                 raise UnjudgeableError(f"{file.name}, line {number} is not an event: {error}") from error
 
 
+def raw_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yields the lines of a history's file as they were written; a torn last line is left out, as is all of a file that
+    is not there."""
+    if file.exists():
+        text = file.read_bytes()
+        yield from map(orjson.loads, text[: text.rfind(b"\n") + 1].splitlines())
+
+
 class HistoryTail:
     """Yields the events that were appended to the files matching `pattern` since the last look."""
 

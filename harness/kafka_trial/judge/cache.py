@@ -36,6 +36,7 @@ from kafka_trial.model.trial_context import (
     Connection,
     CpuWait,
     Epoch,
+    FailOver,
     GroupAnswer,
     HeartbeatRun,
     Incarnation,
@@ -43,6 +44,7 @@ from kafka_trial.model.trial_context import (
     LostEvents,
     Membership,
     MemberSpan,
+    MirrorStart,
     OomRise,
     OpenTransaction,
     OwnClient,
@@ -54,7 +56,7 @@ from kafka_trial.model.trial_context import (
     Window,
 )
 
-CACHE_SCHEMA = 28
+CACHE_SCHEMA = 29
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
@@ -243,6 +245,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
             "settings": _settings(plain["settings"]),
+            "fail_over": _fail_over(plain["fail_over"]),
             "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
             **{name: dict(plain[name]) for name in BY_NUMBER},
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
@@ -275,6 +278,14 @@ def _membership(plain: Mapping[str, Any]) -> Membership:
 def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
     listed = {name: None if plain[name] is None else tuple(plain[name]) for name in ("assigned", "owned")}
     return GroupAnswer(**dict(plain) | listed)
+
+
+def _fail_over(plain: Mapping[str, Any] | None) -> FailOver | None:
+    return (
+        None
+        if plain is None
+        else FailOver(**dict(plain) | {"starts": tuple(MirrorStart(**one) for one in plain["starts"])})
+    )
 
 
 def _settings(plain: Mapping[str, Any]) -> Settings:

@@ -26,9 +26,11 @@ from kafka_trial.judge.transactions import Transactions
 from kafka_trial.model.group_presence import membership_of
 from kafka_trial.model.trial_context import (
     AbortLine,
+    FailOver,
     Incarnation,
     IntermediateTopic,
     Membership,
+    MirrorStart,
     Settings,
     TrialContext,
     Window,
@@ -78,6 +80,7 @@ class TrialContextBuilder(HistoryNames):
     opening_burst: dict[tuple[str | None, int], int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     drain_bound_s: tuple[float, float] | None = None
+    fail_over: FailOver | None = None
     control_read_states: dict[str, str] = field(default_factory=dict)  # the last of each topic
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
@@ -131,6 +134,7 @@ class TrialContextBuilder(HistoryNames):
             opening_burst=self._opening_burst(),
             calibrated_ns=self.calibrated_ns,
             drain_bound_s=self.drain_bound_s,
+            fail_over=self.fail_over,
             partitions_added=self.partitions_added,
             partitions=self._partitions(),
             topics=tuple(self.topics),
@@ -267,6 +271,18 @@ def _drain_bound(builder: TrialContextBuilder, source: int, body: Body) -> None:
         builder.drain_bound_s = float(body["converge_s"]), float(body["stuck_s"])
 
 
+def _failed_over(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    if lacking("failed_over", body):
+        return
+    positions = ("committed_offset", "begun_offset", "least_offset")
+    starts = [
+        MirrorStart(builder.slice_of(entry["topic"], entry["partition"]), *(entry.get(name) for name in positions))
+        for entry in body["entries"]
+        if isinstance(entry, dict) and isinstance(entry.get("topic"), str) and isinstance(entry.get("partition"), int)
+    ]
+    builder.fail_over = FailOver(body["time_ns"], body["log_offset"], str(body.get("way", "")), tuple(starts))
+
+
 def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if body["kind"] == "topic_named":
         if isinstance(body.get("topic"), str) and body["topic"] not in builder.topics:
@@ -392,6 +408,7 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "phase": _phase,
     "calibrated": _calibrated,
     "drain_bound": _drain_bound,
+    "failed_over": _failed_over,
     "group_named": _named,
     "topic_named": _named,
     "environment": _environment,

@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
-from kafka_trial.history.store import RunFolder
-from kafka_trial.mirror.offset_map import Copy, OffsetMap, offset_map
+from kafka_trial.history.store import RunFolder, raw_lines
+from kafka_trial.mirror.failed_over import Line, MirroredTopic, failed_over, mirror_problems
+from kafka_trial.mirror.offset_map import Copy, offset_map
 
 FIRST_BROKER: Final = 100
 MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each in one file
@@ -38,19 +39,6 @@ COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
 POSITIONS_IN: Final = ("FETCH", "LIST_OFFSETS")  # requests whose `offset` is a position, not a record's place
 
 NEVER: Final = 2**63 - 1
-
-Line = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class MirroredTopic:
-    """A topic, what it is called on the mirror, the ids of both, and the map of its offsets."""
-
-    name: str
-    on_mirror: str
-    id: str | None
-    id_on_mirror: str | None
-    offsets: OffsetMap
 
 
 @dataclass
@@ -149,7 +137,7 @@ def join_run_folders(folder: RunFolder) -> None:
 
 def mirrored_topics(source: RunFolder, mirror: RunFolder) -> list[MirroredTopic]:
     """Returns the topics that both sides have, in the order in which the observers named them, and their maps."""
-    seen = [list(_lines(folder.history / "observer.jsonl")) for folder in (source, mirror)]
+    seen = [list(raw_lines(folder.history / "observer.jsonl")) for folder in (source, mirror)]
     ids = [{line["topic"]: line.get("topic_id") for line in lines if line["kind"] == "topic"} for lines in seen]
     found = []
     for name, there in ((name, there) for name in ids[0] for there in ids[1] if there in (name, f"{SOURCE}.{name}")):
@@ -171,29 +159,37 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
     """
     part = mirror_part(source, mirror, topics)
     for file in source.history_files():
-        lines: Iterable[Line] = _lines(file)
+        lines: Iterable[Line] = raw_lines(file)
         if file.stem in MERGED:
-            on_mirror = _on_source(_of_the_group(_lines(mirror.history / file.name), part), part)
+            on_mirror = _on_source(_of_the_group(raw_lines(mirror.history / file.name), part), part)
             lines = sorted((*_until_left(file.stem, lines, part), *on_mirror), key=itemgetter("time_ns"))
         elif file.stem.startswith("consumer-") and _is_on_mirror(file):
             lines = _on_source(lines, part)
         elif file.stem == "sink":
             lines = (_effect(line, part) for line in lines)
+        elif file.stem == "run":
+            lines = sorted((*lines, *_told_of_mirror(source, mirror, part)), key=itemgetter("time_ns"))
         _write(place, file.stem, lines)
     for file in mirror.history.glob("requests-b*.jsonl"):
         number = int(file.stem.removeprefix("requests-b")) + FIRST_BROKER
-        _write(place, f"requests-b{number}", _on_source(_lines(file), part))
+        _write(place, f"requests-b{number}", _on_source(raw_lines(file), part))
+
+
+def _told_of_mirror(source: RunFolder, mirror: RunFolder, part: MirrorPart) -> Iterator[Line]:
+    if part.came_ns != NEVER:
+        yield from failed_over(source, mirror, part.topics, part.came_ns, part.log_offset)
+        yield from mirror_problems(part.topics, part.came_ns)
 
 
 def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> MirrorPart:
     """Returns what the part on the mirror continues, by both histories."""
-    log = [line for line in _lines(source.history / "offsets.jsonl") if "log_offset" in line]
+    log = [line for line in raw_lines(source.history / "offsets.jsonl") if "log_offset" in line]
     epochs = [line[name] for line in log for name in EPOCHS if isinstance(line.get(name), int)]
     there = [file for file in source.history.glob("consumer-*.jsonl") if _is_on_mirror(file)]
     started = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
     lanes = {line["member"]: line["lane"] for cluster, line in started if cluster != MIRROR}
     came = [line for cluster, line in started if cluster == MIRROR]
-    ended_ns = [line["time_ns"] for file in there for line in _lines(file) if line["kind"] == "exited"]
+    ended_ns = [line["time_ns"] for file in there for line in raw_lines(file) if line["kind"] == "exited"]
     return MirrorPart(
         tuple(topics),
         max(epochs, default=0),
@@ -211,7 +207,7 @@ def _is_on_mirror(file: Path) -> bool:
 
 
 def _first(file: Path) -> list[Line]:
-    return list(islice(_lines(file), 1))
+    return list(islice(raw_lines(file), 1))
 
 
 def _until_left(source: str, lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
@@ -237,12 +233,6 @@ def _on_source(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
 def _effect(line: Line, part: MirrorPart) -> Line:
     """Returns what the sink took, with the place of its record on the source where it names one on the mirror."""
     return part.on_source(line) or line if part.is_of_mirror(line) else line
-
-
-def _lines(file: Path) -> Iterator[Line]:
-    if file.exists():
-        text = file.read_bytes()
-        yield from map(orjson.loads, text[: text.rfind(b"\n") + 1].splitlines())
 
 
 def _write(place: RunFolder, source: str, lines: Iterable[Line]) -> None:

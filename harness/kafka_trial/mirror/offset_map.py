@@ -50,6 +50,11 @@ class OffsetMap:
     strange: tuple[tuple[int, int], ...]
     _partitions: Mapping[int, _Partition]
 
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions of which the mirror has records."""
+        return sorted(self._partitions)
+
     def offset_of(self, partition: int, offset: int) -> int | None:
         """Returns the source's offset of the record that the mirror has at an offset; None: the source has none."""
         known = self._partitions.get(partition)

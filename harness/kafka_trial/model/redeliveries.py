@@ -13,7 +13,7 @@ from kafka_trial.model.ownership_epochs import ownership_epochs
 from kafka_trial.model.partition import Redeliveries, Retries
 from kafka_trial.model.seeks import LINE, before_seek, is_discarded
 from kafka_trial.model.sink_effects import done_again
-from kafka_trial.model.start_positions import floors
+from kafka_trial.model.start_positions import begun_anywhere, floors
 from kafka_trial.model.table import Table, is_among, stacked
 from kafka_trial.model.truncations import truncated_below
 from kafka_trial.model.undecided import Undecided, undecided_because
@@ -27,12 +27,19 @@ if TYPE_CHECKING:
 def redeliveries(batch: Batch) -> Redeliveries:
     """Returns what was delivered before, and again."""
     starts, floor = _begun_again(batch)
+    anywhere = begun_anywhere(batch)[starts["ownership_epoch"]]
     below = (starts["offset"] < floor) & starts["elsewhere"] & ~truncated_below(batch, starts, floor)
+    below |= anywhere & starts["elsewhere"]
+    starts = starts.having(anywhere=anywhere)
     told = starts.having(floor=floor, below_floor=below)
-    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor", "left", "whose")
-    seen = (rows.having(left=np.zeros(len(rows), np.bool_)).only(*names) for rows in done_again(batch))
+    names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor", "left", "whose", "anywhere")
+    seen = (_with_neither(rows).only(*names) for rows in done_again(batch))
     again, held = stacked(told.only(*names), *seen), ownership_epochs(batch)
-    why = undecided_because((Undecided.LEFT_BEFORE_SEEK, again["left"]), (Undecided.WHOSE_EFFECT, again["whose"]))
+    why = undecided_because(
+        (Undecided.LEFT_BEFORE_SEEK, again["left"]),
+        (Undecided.WHOSE_EFFECT, again["whose"]),
+        (Undecided.BEGUN_ANYWHERE, again["anywhere"]),
+    )
     return (
         Redeliveries(again.columns)
         .having(why=why)
@@ -41,6 +48,11 @@ def redeliveries(batch: Batch) -> Redeliveries:
             opened_seq=lambda: picked(held["proof_seq"], again["ownership_epoch"], -1),
         )
     )
+
+
+def _with_neither(rows: Table) -> Table:
+    neither = np.zeros(len(rows), np.bool_)
+    return rows.having(left=neither, anywhere=neither)
 
 
 @index

@@ -18,7 +18,7 @@ import numpy as np
 
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_at, known_clients, members_of
-from kafka_trial.model.commits_log import commits_in_effect
+from kafka_trial.model.commits_log import commits_in_effect, is_on_mirror
 from kafka_trial.model.handlers import completions
 from kafka_trial.model.inferred_ownership_epochs import fetches
 from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest, at_latest_in_logs
@@ -148,9 +148,33 @@ def floors(batch: Batch) -> Ints:
     durable = _durable(batch)
     starts = batch.log_starts[ownership_epochs(batch)["slice"]]
     floor = np.where(answered != NONE, answered, durable)
+    floor = np.maximum(floor, np.where(_on_mirror(batch), least_on_mirror(batch), NONE))
     floor = np.where(batch.untimed(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
     floor = np.where(without_right(batch), NONE, floor)  # and nobody told these where to start
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
+
+
+def _on_mirror(batch: Batch) -> Bools:
+    """Returns which ownership epochs began since the group is on a mirror."""
+    fail_over, opened_ns = batch.trial_context.fail_over, ownership_epochs(batch)["open_ns"]
+    return np.zeros(len(opened_ns), np.bool_) if fail_over is None else opened_ns >= fail_over.at_ns
+
+
+def least_on_mirror(batch: Batch) -> Ints:
+    """Returns from where each ownership epoch had to begin at least if it is the first on a mirror that the group
+    failed over to; NONE: nobody knows."""
+    fail_over = batch.trial_context.fail_over
+    told = {} if fail_over is None else {one.slice: one.least for one in fail_over.starts}
+    by_slice = [told.get(number) for number in batch.slices.tolist()]
+    least = np.array([NONE if one is None else one for one in by_slice], np.int64)
+    return least[ownership_epochs(batch)["slice"]]
+
+
+def begun_anywhere(batch: Batch) -> Bools:
+    """Returns which ownership epochs began on a mirror before the group had committed there, where nobody knows from
+    where they had to begin."""
+    unknown: Bools = _on_mirror(batch) & (_durable(batch) < 0) & (least_on_mirror(batch) == NONE)
+    return unknown
 
 
 def _answered(batch: Batch) -> Ints:
@@ -199,6 +223,14 @@ def _durable(batch: Batch) -> Ints:
     """Returns the committed offset that stood when each ownership epoch opened, the lowest of those possible; else
     NONE."""
     held, log = ownership_epochs(batch), commits_in_effect(batch)
+    if batch.trial_context.fail_over is not None:  # those of the source count for who began there
+        there, moved = is_on_mirror(batch, log), _on_mirror(batch)
+        on_source, on_mirror = (_lowest_durable(held, log.take(rows), batch) for rows in (~there, there))
+        return np.where(moved, on_mirror, on_source)
+    return _lowest_durable(held, log, batch)
+
+
+def _lowest_durable(held: Table, log: Table, batch: Batch) -> Ints:
     by_time = log.sorted_by("slice", "effect_ns")
     sure_ns = at_earliest(batch.earliest(held["open_ns"]))
     surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)

@@ -419,6 +419,33 @@ class PositionProducer:
 
 
 @dataclass(frozen=True)
+class MirrorStart:
+    """How a slice was taken up on a mirror, in offsets of the source; None: nobody knows.
+
+    `committed`: what was committed on the source when the group left. `begun`: from where it began on the mirror.
+    `least`: from where it had to begin at least, if its positions had been translated as the mirror does.
+    """
+
+    slice: int
+    committed: int | None = None
+    begun: int | None = None
+    least: int | None = None
+
+
+@dataclass(frozen=True)
+class FailOver:
+    """How the group came to a mirror, where it is from `at_ns` on; what it did there is told in offsets of the source.
+
+    `log_offset`: the last place in the offsets log that is of the source (-1: none).
+    """
+
+    at_ns: int
+    log_offset: int
+    way: str = ""
+    starts: tuple[MirrorStart, ...] = ()
+
+
+@dataclass(frozen=True)
 class TrialContext:
     """Everything about a trial that is not in a slice."""
 
@@ -479,6 +506,7 @@ class TrialContext:
     forwarded_effects: int = 0  # of records whose ids lie in several of the trial's topics
     compacted: tuple[str, ...] = ()  # the topics that were, at any time
     dated_by_brokers: bool = False  # its records have the time at which a broker wrote them (LogAppendTime)
+    fail_over: FailOver | None = None
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()
     printed: tuple[PrintedLines, ...] = ()

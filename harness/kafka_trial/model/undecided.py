@@ -35,6 +35,7 @@ class Undecided(StrEnum):
         "its member had it before it sought to where it starts, and says nothing of its end: it is not known whether "
         "it had begun with it (print record_delivered when the handler begins, or record_processed with discarded)"
     )
+    BEGUN_ANYWHERE = "nobody knows from where the group had to begin on the mirror"
     WHOSE_EFFECT = (
         "a member that nobody had given the partition says that it has it, and may have had the effect, and not its "
         "owner: effects that name their member tell them apart"

@@ -3,9 +3,9 @@ gives it. Judged from the members that ended, and from those that the coordinato
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.consequences import Consequence
@@ -38,9 +38,13 @@ class MirrorTarget(Protocol):
     @property
     def context(self) -> FaultContext: ...
 
-    def fail_over(self, way: str, *, margin_s: float) -> FailedOver:
+    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
         """Ends the members, and starts them on the mirror."""
         ...
+
+
+def _consequences(options: Mapping[str, Any]) -> Collection[Consequence]:
+    return [Consequence.STOPS] if options["planned"] else [Consequence.KILLS, Consequence.LOSES_ANSWERS]
 
 
 @fault(
@@ -48,12 +52,16 @@ class MirrorTarget(Protocol):
     targets=("all",),
     scope="members",
     heals=False,
-    consequences=[Consequence.STOPS, Consequence.CUTS_OFF, Consequence.LOSES_ANSWERS],
+    consequences=_consequences,
     choices={"way": WAYS},
 )
-def fail_over(injection: Injection, *, way: str = TRANSLATED, margin_s: float = 0.0) -> Iterator[Evidence]:
-    """Cuts all members off from their cluster, ends them as their consumer.toml says, and starts them on the mirror.
-    The load and MirrorMaker go on.
+def fail_over(
+    injection: Injection, *, way: str = TRANSLATED, planned: bool = False, margin_s: float = 0.0
+) -> Iterator[Evidence]:
+    """Ends all members and starts them on the mirror; the load goes on to their cluster, and MirrorMaker copies it.
+
+    All at once: their connections are cut and they are killed, as when a cluster is lost; `planned`: they end as their
+    consumer.toml says.
 
     `translated`: from the positions that MirrorMaker has written for the group. `raw`: from those of the source, as
     they are. `by-timestamp`: from the first records since `margin_s` before the members were asked to end.
@@ -65,7 +73,7 @@ def fail_over(injection: Injection, *, way: str = TRANSLATED, margin_s: float = 
     if mirror is None:
         raise UnjudgeableError("there is no mirror to go to")
     injection.injected()
-    done = mirror.fail_over(way, margin_s=margin_s)
+    done = mirror.fail_over(way, planned=planned, margin_s=margin_s)
     there = mirror.context
     injection.continue_on(there, resolve(there, None, role="all", rng=injection.rng, stop=injection.stop))
     injection.hold(lambda: None)

@@ -21,6 +21,7 @@ from kafka_trial.cluster.mirror_maker import MirrorSettings, start_mirror_maker
 from kafka_trial.errors import StartError, WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.mirror.failed_over import PAIRS
 from kafka_trial.mirror.joined_history import MIRROR
 from kafka_trial.nemesis.fail_over import RAW, TRANSLATED, FailedOver
 from kafka_trial.process.children import Child
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_trial.trial.environment import TrialEnvironment
 
 TAKEN_WITHIN_S: Final = 60.0
+PAIRS_WITHIN_S: Final = 40.0
 COPIES_WITHIN_S: Final = 60.0
 JOINS_WITHIN_S: Final = 30.0
 
@@ -132,7 +134,7 @@ class MirrorSide:
             for partition, end in self.admin.log_ends(on_mirror).items()
         }
 
-    def fail_over(self, way: str, *, margin_s: float) -> FailedOver:
+    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
         """Ends the members, and starts them on the mirror, from positions that `way` gives them.
 
         Raises:
@@ -142,10 +144,10 @@ class MirrorSide:
         group = environment.group
         committed = {name: environment.admin.committed_offsets(environment.group_name, name) for name in self.named}
         left_ms = time.time_ns() // 1_000_000
-        for lane in environment.lanes[:-1]:
-            for proxy in lane.proxies.values():
-                environment.cluster.toxiproxy.disable(proxy)  # the source is out of reach, but not for MirrorMaker
-        group.leave_all()
+        if planned:
+            group.leave_all()
+        else:
+            self._lose_source()
         left_ns = time.monotonic_ns()
         if way != TRANSLATED:
             for name, on_mirror in self.named.items():
@@ -165,8 +167,25 @@ class MirrorSide:
                 every_s=0.2,
                 alive=lambda: self.lost,
             )
-        positions = ({name: _plain(of_topic) for name, of_topic in of.items()} for of in (committed, starts))
-        return FailedOver(left_ns, *positions, joined)
+        return FailedOver(left_ns, _plain(committed), _plain(starts), joined)
+
+    def _lose_source(self) -> None:
+        """Takes their cluster from the members, and kills them: whoever starts them elsewhere does not wait."""
+        environment = self.environment
+        for lane in environment.lanes[:-1]:
+            for proxy in lane.proxies.values():
+                environment.cluster.toxiproxy.disable(proxy)
+        for member in environment.context.members():
+            environment.group.kill(member)
+
+    def read_offset_pairs(self) -> None:
+        """Writes down the pairs of offsets from which MirrorMaker translates; where they cannot be read, the bound of
+        what is done again is not known."""
+        environment = self.environment
+        argv = [sys.executable, "-m", "kafka_trial.mirror.offset_syncs", self.cluster.observer_bootstrap]
+        argv.append(str(self.folder.path / PAIRS))
+        with suppress(WaitTimeout), (self.folder.logs / "offset-syncs.stderr").open("wb") as said:
+            environment.child_processes.spawn("offset pairs", argv, stderr=said).wait(within_s=PAIRS_WITHIN_S)
 
     @property
     def named(self) -> dict[str, str]:
@@ -201,8 +220,11 @@ class MirrorSide:
         )
 
 
-def _plain(positions: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): positions[partition] for partition in sorted(positions)}
+def _plain(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    return {
+        topic: {str(partition): of_topic[partition] for partition in sorted(of_topic)}
+        for topic, of_topic in positions.items()
+    }
 
 
 @contextmanager

@@ -162,6 +162,7 @@ def notes_of(judgement: Judgement) -> list[str]:
     return [
         *_contradictions(judgement.trial_context),
         *_handed_on(judgement.trial_context),
+        *_failed_over(judgement.trial_context),
         *_drained(judgement),
         *_fresh(judgement),
         *_expired_while_away(judgement),
@@ -188,6 +189,21 @@ def _handed_on(trial_context: TrialContext) -> Iterator[str]:
     for one in trial_context.through:
         nameless = f"; {one.nameless:,} there have no id of the trial's records" if one.nameless else ""
         yield f"the group handed on {one.records:,} records through its topic {plain(one.topic)}{nameless}"
+
+
+def _failed_over(trial_context: TrialContext) -> Iterator[str]:
+    """Yields how far from its last positions a group began on a mirror, and how far back a translation explains."""
+    if (told := trial_context.fail_over) is None:
+        return
+    known = [(one.committed, one.begun, one.least) for one in told.starts if one.committed is not None]
+    moves = [(begun - committed) for committed, begun, _ in known if begun is not None]
+    back, ahead = -sum(move for move in moves if move < 0), sum(move for move in moves if move > 0)
+    least = [committed - least for committed, _, least in known if least is not None]
+    explained = f"{sum(max(0, one) for one in least):,} records in {len(least)} of {len(told.starts)} partitions"
+    yield (
+        f"on the mirror (by the way {told.way}) the group began {back:,} records before what it had committed, and "
+        f"{ahead:,} after it; as the mirror translates positions, it may begin as early as {explained} before"
+    )
 
 
 def _drained(judgement: Judgement) -> Iterator[str]:

@@ -336,6 +336,23 @@ class Trial:
         return self.phase_ns("heal") if drain_ns is None else drain_ns
 
     @cached_property
+    def fail_over(self) -> Event | None:
+        return next(iter(self.of_kind("failed_over")), None)
+
+    @property
+    def fail_over_ns(self) -> float:
+        return FOREVER if self.fail_over is None else self.fail_over.time_ns
+
+    def is_on_mirror(self, place: int) -> bool:
+        """A place of the offsets log that is of the mirror."""
+        return self.fail_over is not None and place > self.fail_over.details["log_offset"]
+
+    def least_on_mirror(self, tp: tuple[str, int]) -> int | None:
+        """From where the group had to begin there at least; None: nobody knows."""
+        entries = [] if self.fail_over is None else self.fail_over.details["entries"]
+        return next((one["least_offset"] for one in entries if (one["topic"], one["partition"]) == tp), None)
+
+    @cached_property
     def faults_begin_ns(self) -> float:
         """When the faults began: their phase, the first of them, or the drain."""
         begins = [self.phase_ns("faults"), self.drain_begins_ns, *(e.time_ns for e in self.of_kind("injected"))]
@@ -1161,6 +1178,9 @@ class Partition:
         result: list[Commit] = []
         for event in sorted(ours + markers, key=lambda e: (e.details["log_offset"], e.kind == "transaction_marker")):
             place, producer = event.details["log_offset"], event.details.get("producer_id")
+            if event.kind == "committed" and self._is_first_on_mirror(place, result):
+                none = self._commit(event, event)
+                result.append(replace(none, value=None, effect_ns=self.trial.fail_over_ns))
             if event.kind == "committed" and producer is not None:
                 pending[producer] = event
             elif event.kind in ("committed", "commit_tombstone"):
@@ -1171,6 +1191,10 @@ class Partition:
                 if taken and not (result and result[-1].place > place):
                     result.append(self._commit(ended, event))
         return result
+
+    def _is_first_on_mirror(self, place: int, before: list[Commit]) -> bool:
+        """A group that failed over to a mirror has no position there, as after a tombstone."""
+        return bool(before) and self.trial.is_on_mirror(place) and not self.trial.is_on_mirror(before[-1].place)
 
     def _commit(self, event: Event, end: Event) -> Commit:
         """A commit, or a tombstone, that `end` gave effect to: itself, or the marker of its transaction."""
@@ -1416,6 +1440,18 @@ class Partition:
 
     def floor(self, ownership_epoch: OwnershipEpoch) -> int | None:
         """Where the ownership epoch had to start; None when nobody knows."""
+        there = ownership_epoch.opened.time_ns >= self.trial.fail_over_ns
+        commits = [commit for commit in self.commits if self.trial.is_on_mirror(commit.place) == there]
+        floor = self._floor_by(ownership_epoch, commits)
+        if not there:
+            return floor
+        least = self.trial.least_on_mirror(self.tp)
+        earliest_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns)
+        if least is None and all(commit.effect_ns >= earliest_ns - TOLERANCE_NS for commit in commits if commit.value):
+            return None
+        return floor if least is None or floor is None else max(floor, least)
+
+    def _floor_by(self, ownership_epoch: OwnershipEpoch, commits: list[Commit]) -> int | None:
         if ownership_epoch.source in self.trial.untimed:
             return self._start_of(None)  # nobody knows when it began
         first = min((w.event.time_ns for w in self.given if w.ownership_epoch == ownership_epoch), default=FOREVER)
@@ -1430,8 +1466,8 @@ class Partition:
             return self._start_of(self._began_with(answers).position)
         opened_ns = ownership_epoch.opened.time_ns
         begin_ns, end_ns = earliest_ns - TOLERANCE_NS, opened_ns + TOLERANCE_NS
-        sure = [commit.value for commit in self.commits if commit.effect_ns < begin_ns]
-        near = [commit.value for commit in self.commits if begin_ns <= commit.effect_ns <= end_ns]
+        sure = [commit.value for commit in commits if commit.effect_ns < begin_ns]
+        near = [commit.value for commit in commits if begin_ns <= commit.effect_ns <= end_ns]
         possible = [self._start_of(value) for value in sure[-1:] or [None]] + [self._start_of(v) for v in near]
         return None if None in possible else min(p for p in possible if p is not None)
 

@@ -1,0 +1,122 @@
+"""How a group came to the mirror: from where it began there, and from where it had to, in offsets of the source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka_trial.history.event import SCHEMA, Slice
+from kafka_trial.history.store import RunFolder, raw_lines
+from kafka_trial.mirror.offset_map import OffsetMap
+from kafka_trial.mirror.translation import Pair, Position, least_start
+
+PAIRS: Final = "offset-pairs.jsonl"  # in the run folder of the mirror: what MirrorMaker translates by
+FAIL_OVER: Final = "fail-over"
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MirroredTopic:
+    """A topic, what it is called on the mirror, the ids of both, and the map of its offsets."""
+
+    name: str
+    on_mirror: str
+    id: str | None
+    id_on_mirror: str | None
+    offsets: OffsetMap
+
+
+def failed_over(
+    source: RunFolder, mirror: RunFolder, topics: Sequence[MirroredTopic], came_ns: int, log_offset: int
+) -> Iterator[Line]:
+    """Yields the event `failed_over` of a trial whose group went to its mirror; nothing of others.
+
+    Of each partition it says what was committed when the group left, from where it began on the mirror, and the least
+    from where it had to begin: as MirrorMaker translates (None: nobody knows). Besides, how many records the mirror
+    lacks (`missing`), has twice (`surplus`), or has although the source has none such (`strange`).
+    """
+    journal = list(raw_lines(source.history / "nemesis.jsonl"))
+    seen = next((one for one in journal if one["kind"] == "evidence" and one.get("fault") == FAIL_OVER), None)
+    if seen is None or not seen.get("details"):
+        return
+    details = seen["details"]
+    left_ms = _wall_ms(source, details["left_ns"])
+    every_s = source.read_json("scenario.json")["mirror"]["checkpoints_every_s"]
+    pairs, positions = _pairs(mirror), _positions(source)
+    yield {
+        "schema": SCHEMA,
+        "source": "run",
+        "seq": -1,
+        "time_ns": came_ns,
+        "kind": "failed_over",
+        "way": details["way"],
+        "fault_no": seen["fault_no"],
+        "log_offset": log_offset,
+        "missing": sum(len(topic.offsets.missing) for topic in topics),
+        "surplus": sum(topic.offsets.surplus for topic in topics),
+        "strange": sum(len(topic.offsets.strange) for topic in topics),
+        "entries": [
+            {
+                "topic": topic.name,
+                "partition": partition,
+                "committed_offset": _last(positions[topic.name, partition], left_ms),
+                "begun_offset": _begun(topic, partition, details["starts"]),
+                "least_offset": least_start(
+                    pairs[topic.name, partition], positions[topic.name, partition], left_ms=left_ms, every_s=every_s
+                ),
+            }
+            for topic in topics
+            for partition in topic.offsets.partitions
+        ],
+    }
+
+
+def mirror_problems(topics: Sequence[MirroredTopic], came_ns: int) -> Iterator[Line]:
+    """Yields an event for each topic that is not on the mirror as it is on the source: what became of the records that
+    it concerns is not known."""
+    for topic in topics:
+        offsets = topic.offsets
+        found = {"lacks": len(offsets.missing), "holds twice": offsets.surplus, "alone has": len(offsets.strange)}
+        told = ", ".join(f"{what} {count:,} records" for what, count in found.items() if count)
+        if told:
+            about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
+            yield about | {"message": f"the mirror of {topic.name} is not as its source: it {told}"}
+
+
+def _wall_ms(source: RunFolder, at_ns: int) -> int:
+    """Returns when an instant of the monotonic clock was by the wall clock: by the pair of clocks read next to it."""
+    clocks = [
+        (line["read_ns"], line["wall_ns"]) for line in raw_lines(source.history / "run.jsonl") if "read_ns" in line
+    ]
+    read_ns, wall_ns = min(clocks, key=lambda pair: abs(pair[0] - at_ns))
+    return int(wall_ns + at_ns - read_ns) // 1_000_000
+
+
+def _last(positions: Sequence[Position], until_ms: int) -> int | None:
+    before = [one.offset for one in positions if one.time_ms <= until_ms]
+    return before[-1] if before else None
+
+
+def _begun(topic: MirroredTopic, partition: int, starts: Mapping[str, Mapping[str, int]]) -> int | None:
+    position = starts.get(topic.on_mirror, {}).get(str(partition))
+    return None if position is None else topic.offsets.position_of(partition, position)
+
+
+def _pairs(mirror: RunFolder) -> Mapping[Slice, list[Pair]]:
+    found: dict[Slice, list[Pair]] = defaultdict(list)
+    for line in raw_lines(mirror.path / PAIRS):
+        found[line["topic"], line["partition"]].append(Pair(line["time_ms"], line["upstream"], line["downstream"]))
+    return found
+
+
+def _positions(source: RunFolder) -> Mapping[Slice, list[Position]]:
+    """Returns the commits on the source, by partition, in the order of the offsets log."""
+    found: dict[Slice, list[Position]] = defaultdict(list)
+    for line in raw_lines(source.history / "offsets.jsonl"):
+        if line["kind"] == "committed":
+            at_ms = line["source_wall_ns"] // 1_000_000
+            found[line["topic"], line["partition"]].append(Position(at_ms, line["committed_offset"]))
+    return found
