@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
-from kafka_trial.witness.samplers import WALL_JUMP_NS, cpu_waits_ns, sample_clock, sample_resources
+from kafka_trial.witness.samplers import WALL_JUMP_NS, cpu_waits_ns, descendants, sample_clock, sample_resources
 
 
 class Kept(Recorder):
@@ -124,6 +126,27 @@ def test_a_members_memory_is_sampled(tmp_path: Path) -> None:
     sample = sampled(tmp_path, FAT, processes=1)
     size = int(str(sample["rss_bytes"]))
     assert (sample["member"], sample["incarnation"], size < 128 * 1024 * 1024) == ("m0", 1, True)
+
+
+FAMILY = """
+import subprocess, sys, threading
+wait = [sys.executable, "-c", "input()"]
+threading.Thread(target=lambda: subprocess.run(wait)).start()
+subprocess.run([sys.executable, "-c", f"import subprocess; subprocess.run({wait!r})"])
+"""
+
+
+def test_the_whole_family_of_a_process_is_found(tmp_path: Path) -> None:
+    """Children of other threads, and grandchildren; the same where the kernel keeps no lists of children."""
+    with ChildProcesses("test") as child_processes:
+        asks, stays_open = os.pipe()
+        leader = psutil.Process(child_processes.spawn("family", [sys.executable, "-c", FAMILY], stdin=asks).pid)
+        wait_until(lambda: len(leader.children(recursive=True)) == 3, within_s=30, what="a family of four")
+        found = [{one.pid for one in descendants(leader, proc)} for proc in (Path("/proc"), tmp_path)]
+        os.close(asks)
+        os.close(stays_open)
+    assert [len(one) for one in found] == [3, 3]
+    assert found[0] == found[1]
 
 
 def test_what_forked_processes_share_is_counted_once(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.cluster.mirror_maker import MirrorSettings, start_mirror_maker
+from kafka_trial.cluster.mirror_maker import MirrorSettings, mirror_maker
 from kafka_trial.errors import StartError, WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder, create_run_folder
@@ -64,12 +64,14 @@ class MirrorSide:
             StartError: one of them cannot be started.
         """
         environment = self.environment
-        self.maker = start_mirror_maker(
-            environment.child_processes,
-            self.settings,
-            source=environment.cluster.observer_bootstrap,
-            mirror=self.cluster.observer_bootstrap,
-            folder=self.folder.logs,
+        self.maker = environment.stack.enter_context(
+            mirror_maker(
+                environment.child_processes,
+                self.settings,
+                source=environment.cluster.observer_bootstrap,
+                mirror=self.cluster.observer_bootstrap,
+                folder=self.folder.logs,
+            )
         )
         self.witnesses = start_witnesses(
             environment.child_processes,

@@ -148,8 +148,8 @@ def make_trial_spec(
         raise InputError(str(consumer), problem)
     if problem := holds_problem(spec, scenario):
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
-    if scenario.mirror is not None and (problems := mirror_problems(spec)):
-        raise InputError(str(consumer), [f"{scenario.name} cannot be played: {problem}" for problem in problems])
+    if problem := mirror_problem(spec, scenario):
+        raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
     if problems := _added_problems(scenario, plan):
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
@@ -191,8 +191,8 @@ def with_successors(trial_spec: TrialSpec, files: Sequence[Path], *, kafka_versi
     return replace(trial_spec, successors=successors)
 
 
-def mirror_problems(consumer: ConsumerSpec) -> list[str]:
-    """Returns why a consumer cannot be tried where there is a mirror, as sentences; empty: it can."""
+def mirror_problem(consumer: ConsumerSpec, scenario: Scenario) -> str | None:
+    """Returns why a consumer cannot be tried where there is a mirror; None: it can, or there is none."""
     problems = {
         "its progress is not in Kafka's committed offsets, which are all that a mirror translates": (
             consumer.progress.kind != "kafka"
@@ -201,7 +201,8 @@ def mirror_problems(consumer: ConsumerSpec) -> list[str]:
         "its output goes to a topic, which is not mirrored": consumer.evidence.sink == "topic",
         "it is an image, and the mirror is not of containers": consumer.image is not None,
     }
-    return [problem for problem, holds in problems.items() if holds]
+    found = [problem for problem, holds in problems.items() if holds]
+    return found[0] if found and scenario.mirror is not None else None
 
 
 # What is judged for the whole trial, by whichever of them worked.
@@ -388,7 +389,8 @@ def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
 def scenario_consumer_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
     """Returns why a scenario as it stands cannot be played with a consumer: its sink, or what it is ready for; None
     where it can."""
-    return sink_problem(spec, (step.fault for step in scenario.schedule)) or holds_problem(spec, scenario)
+    by_sink = sink_problem(spec, (step.fault for step in scenario.schedule))
+    return by_sink or holds_problem(spec, scenario) or mirror_problem(spec, scenario)
 
 
 def _topics_of_both(spec: ConsumerSpec, scenario: Scenario) -> list[str]:

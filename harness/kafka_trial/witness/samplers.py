@@ -164,7 +164,7 @@ def _sample(record: Recorder, member: Sampled) -> list[int]:
     at."""
     with suppress(psutil.Error, OSError):
         leader = psutil.Process(member.pid)
-        tree = [leader, *leader.children(recursive=True)]
+        tree = [leader, *descendants(leader)]
         cpu_s = sum(_cpu_s(process) for process in tree)
         rss_bytes = leader.memory_info().rss if len(tree) == 1 else shared_once(tree)
         if not member.alive:
@@ -179,6 +179,24 @@ def _sample(record: Recorder, member: Sampled) -> list[int]:
         )
         return [process.pid for process in tree]
     return []
+
+
+def descendants(leader: psutil.Process, proc: Path = PROC) -> list[psutil.Process]:
+    """Returns the processes below one. Each thread's own list of children is asked where the kernel has them: psutil
+    looks at every process of the machine."""
+    if not (proc / f"{leader.pid}/task/{leader.pid}/children").exists():
+        return list(leader.children(recursive=True))
+    found, left = [], [leader.pid]
+    while left:
+        pid = left.pop()
+        with suppress(OSError):
+            for thread in os.listdir(f"{proc}/{pid}/task"):
+                with suppress(OSError), open(f"{proc}/{pid}/task/{thread}/children", "rb", buffering=0) as file:
+                    left += map(int, file.read().split())
+        if pid != leader.pid:
+            with suppress(psutil.Error):
+                found.append(psutil.Process(pid))
+    return found
 
 
 def shared_once(tree: Iterable[psutil.Process]) -> int:
