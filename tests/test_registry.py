@@ -35,11 +35,12 @@ SUITES = {
     "several-topics",
     "several-topics-killed",
     "rogue-readers",
+    "fail-over",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twenty-four suites are there, and each scenario has its suite's name."""
+    """The twenty-five suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

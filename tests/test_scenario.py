@@ -3,8 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kafka_trial.scenario import (
+    FurtherGroup,
     Load,
+    Mirror,
     Scenario,
     Step,
     scenario_from_table,
@@ -119,3 +123,37 @@ def test_what_is_not_asked_of_the_quiet_is_left_out_of_a_table() -> None:
     asking = scenario_to_table(Scenario(name="x", load=Load(quiet_after_s=3.0)))
     del asking["schema"]
     assert scenario_from_table(asking) == (Scenario(name="x", load=Load(quiet_after_s=3.0)), [])
+
+
+MOVE = Step("fail-over", "all")
+MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "problem"),
+    [
+        (replace(MIRRORED, mirror=None), "schedule: fail-over needs a cluster to go to: add [mirror]"),
+        (replace(MIRRORED, schedule=(MOVE, MOVE)), "schedule: fail-over can be played once"),
+        (replace(MIRRORED, schedule=(MOVE, Step("kill", "member"))), "schedule: no step may come after fail-over"),
+        (replace(MIRRORED, further_groups=(FurtherGroup("b", "c"),)), "mirror: not with further_groups"),
+        (replace(MIRRORED, mirror=Mirror(policy="same")), "mirror.policy = 'same' is none of: default, identity"),
+        (replace(MIRRORED, mirror=Mirror(shift=-1)), "mirror.shift must not be negative"),
+        (replace(MIRRORED, mirror=Mirror(checkpoints_every_s=0)), "mirror.checkpoints_every_s must be at least 1"),
+        (
+            replace(MIRRORED, load=Load(aborted_ratio=0.1)),
+            "mirror: not with load.aborted_ratio, whose records a mirror copies too",
+        ),
+    ],
+)
+def test_a_mirror_that_makes_no_sense_is_refused(scenario: Scenario, problem: str) -> None:
+    """In a sentence each; a sound one is not."""
+    assert scenario_problems(MIRRORED) == []
+    assert problem in scenario_problems(scenario)
+
+
+def test_a_scenario_without_a_mirror_does_not_name_one() -> None:
+    """A trial is known by its table; one that has a mirror comes back as it was."""
+    assert "mirror" not in scenario_to_table(Scenario("plain"))
+    table = scenario_to_table(MIRRORED)
+    assert table["mirror"]["policy"] == "default"
+    assert scenario_from_table({name: value for name, value in table.items() if name != "schema"}) == (MIRRORED, [])

@@ -36,7 +36,7 @@ _STEADY = frozenset({Consequence.HARMLESS})
 # For old histories, which only name the fault: the consequences of each name. A test keeps this equal to what faults
 # declare.
 BY_FAULT_NAME: Final[Mapping[str, frozenset[Consequence]]] = {
-    **dict.fromkeys(("kill", "crash-point"), frozenset({Consequence.KILLS, _LOST})),
+    **dict.fromkeys(("kill", "crash-point", "fail-over"), frozenset({Consequence.KILLS, _LOST})),
     **dict.fromkeys(("terminate", "restart", "leave", "move-client"), frozenset({Consequence.STOPS})),
     "pause": frozenset({Consequence.FREEZES}),
     **dict.fromkeys(("stall", "answers-held", "half-open"), _HELD),

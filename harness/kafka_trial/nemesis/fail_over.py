@@ -51,7 +51,7 @@ def _consequences(options: Mapping[str, Any]) -> Collection[Consequence]:
     "fail-over",
     targets=("all",),
     scope="members",
-    heals=False,
+    heals=True,
     consequences=_consequences,
     choices={"way": WAYS},
 )

@@ -1,0 +1,84 @@
+"""A group fails over to a mirror: what a wrong way costs it is found, and a mirror that ends is nobody's fault."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_trial import registry
+from kafka_trial.cluster.mirror_maker import PROPERTIES
+from kafka_trial.history.store import raw_lines
+from kafka_trial.process.waiting import wait_until
+from kafka_trial.scenario import Mirror, Scenario
+from kafka_trial.trial.session import Session, TrialOutcome
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
+
+CONSUMER = "python-at-least-once"
+
+
+def fail_over(way: str, **mirror: object) -> Scenario:
+    """The suite's scenario, by another way."""
+    suite = registry.find_scenario("fail-over")
+    steps = tuple(replace(step, options={"way": way}) for step in suite.schedule)
+    return replace(suite, schedule=steps, mirror=replace(suite.mirror or Mirror(), **mirror))  # type: ignore[arg-type]
+
+
+def tried(session: Session, scenario: Scenario, out: Path) -> TrialOutcome:
+    """A trial of the sound consumer."""
+    return session.try_one(scenario, registry.find_consumer(CONSUMER), seed=1, out=out, retry_unknown=1)
+
+
+def starts_of(outcome: TrialOutcome) -> Iterator[tuple[int, int, int]]:
+    """What was committed when the group left, from where it began on the mirror, and the least; by partition."""
+    lines = raw_lines(outcome.folder.history / "run.jsonl")
+    told = next(line for line in lines if line["kind"] == "failed_over")
+    for entry in told["entries"]:
+        yield entry["committed_offset"], entry["begun_offset"], entry["least_offset"]
+
+
+def test_copied_positions_are_convicted(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """On a mirror whose offsets are 500 further they lead 500 records back, further than any translation."""
+    outcome = tried(kafka_trial_session, fail_over("raw", shift=500), tmp_path / "run")
+    assert outcome.verdict.verdict == "fail", outcome.text
+    assert {one.anomaly for one in outcome.verdict.violations} == {"illegal-redelivery"}
+    assert all(begun == max(0, committed - 500) for committed, begun, _ in starts_of(outcome))
+    assert any(begun < least for _, begun, least in starts_of(outcome))
+
+
+def test_positions_by_time_are_convicted(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """What the group had not done by then lies before the instant of the fail-over: it is lost."""
+    outcome = tried(kafka_trial_session, fail_over("by-timestamp", policy="identity"), tmp_path / "run")
+    assert outcome.verdict.verdict == "fail", outcome.text
+    skipped = [one for one in outcome.verdict.violations if one.anomaly == "skipped"]
+    ahead = sum(begun - committed for committed, begun, _ in starts_of(outcome) if begun > committed)
+    assert sum(one.count for one in skipped) == ahead > 0
+
+
+def test_a_mirror_maker_that_ends_is_nobody_s_fault(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """The trial is unknown, and says why; what was seen until then is kept."""
+    killer = threading.Thread(target=_kill_mirror_maker, args=(tmp_path / "run",))
+    killer.start()
+    consumer = registry.find_consumer(CONSUMER)
+    outcome = kafka_trial_session.try_one(fail_over("translated"), consumer, seed=1, out=tmp_path / "run")
+    killer.join(10)
+    assert outcome.verdict.verdict == "unknown"
+    assert "MirrorMaker exited with -9" in outcome.text
+    assert (outcome.folder.history / "consumer-m0-0.jsonl").stat().st_size > 0
+
+
+def _kill_mirror_maker(run: Path) -> None:
+    def found() -> psutil.Process | None:
+        own = [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"]]
+        return next((one for one in own if one.info["cmdline"][-1].startswith(str(run)) and _is_one(one)), None)
+
+    wait_until(found, within_s=60, what="MirrorMaker to run", every_s=0.2).kill()
+
+
+def _is_one(process: psutil.Process) -> bool:
+    return bool(process.info["cmdline"][-1].endswith(PROPERTIES))

@@ -1,0 +1,152 @@
+"""One history of what was seen on both clusters: in offsets of the source, and of the group alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from kafka_trial.history.store import RunFolder, create_run_folder, raw_lines
+from kafka_trial.mirror.joined_history import FIRST_BROKER, join_run_folders
+
+Line = dict[str, Any]
+SECOND_NS = 1_000_000_000
+THERE = {"topic": "source.t", "partition": 0}  # the topic on the mirror, whose records are 100 further
+HERE = {"topic": "t", "partition": 0}
+
+
+def _write(folder: RunFolder, source: str, lines: Sequence[Line]) -> None:
+    numbered = (
+        {"schema": 1, "source": source, "seq": seq, "time_ns": SECOND_NS * line.pop("at"), **line}
+        for seq, line in enumerate(lines)
+    )
+    (folder.history / f"{source}.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in numbered))
+
+
+def _read(place: Line, ids: str, *, first: int) -> list[Line]:
+    """What a control read finds: a record for each letter, after the topic was seen."""
+    topic = {"at": 0, "kind": "topic", "topic": place["topic"], "topic_id": f"id of {place['topic']}", "partitions": 1}
+    records = ({"at": 90, "kind": "record", **place, "offset": at, "id": id_} for at, id_ in enumerate(ids, first))
+    return [topic, *records]
+
+
+def _commit(at: int, position: int, log_offset: int, place: Line) -> Line:
+    told = {"group": "g", **place, "committed_offset": position, "log_partition": 3, "log_offset": log_offset}
+    return {"at": at, "kind": "committed", **told, "source_wall_ns": SECOND_NS * at}
+
+
+def _failed_over(way: str) -> Line:
+    details = {"way": way, "left_ns": 19 * SECOND_NS, "starts": {"source.t": {"0": 102}}}
+    return {"at": 25, "kind": "evidence", "fault": "fail-over", "fault_no": 0, "bit": True, "details": details}
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> RunFolder:
+    """m0 does records 0 to 2 of five on the source; on the mirror it begins at the third again, and does all."""
+    whole = create_run_folder(tmp_path / "run", "s", "c")
+    source, mirror = (create_run_folder(whole.path / name, "s", "c") for name in ("source", "mirror"))
+    source.write_json("run.json", {"schema": 1})
+    source.write_json("scenario.json", {"schema": 1, "mirror": {"checkpoints_every_s": 1}})
+    clock = {"at": 1, "kind": "clock", "read_ns": SECOND_NS, "wall_ns": SECOND_NS}
+    _write(source, "run", [clock, {"at": 2, "kind": "topic_named", "topic": "t"}, {"at": 99, "kind": "end"}])
+    _write(source, "nemesis", [_failed_over("translated")])
+    state = {"group": "g", "state": "Stable", "members": []}
+    _write(source, "observer", [*_read(HERE, "abcde", first=0), {"at": 91, "kind": "group_state", **state}])
+    _write(source, "offsets", [_commit(10, 2, 7, HERE), _commit(18, 3, 8, HERE), _commit(70, 1, 9, HERE)])
+    first = {"member": "m0", "incarnation": 0}
+    own = [
+        {"at": 3, "kind": "started", "lane": 4, **first},
+        {"at": 9, "kind": "delivered", **HERE, "offset": 0, **first},
+    ]
+    _write(source, "consumer-m0-0", own)
+    again = {"member": "m0", "incarnation": 1}
+    position = [{**THERE, "committed_offset": 105}]
+    moved = [
+        {"at": 20, "kind": "started", "lane": 0, "cluster": "mirror", "started_with": [0], **again},
+        {"at": 21, "kind": "assigned", "entries": [THERE], **again},
+        {"at": 22, "kind": "delivered", **THERE, "offset": 102, **again},
+        {"at": 23, "kind": "commit", "outcome": "invoke", "entries": position, **again},
+        {"at": 24, "kind": "commit", "outcome": "ok", "op": 3, "entries": position, **again},
+        {"at": 80, "kind": "exited", "code": 0, **again},
+    ]
+    _write(source, "consumer-m0-1", moved)
+    controller = {"at": 1, "kind": "controller", "leader": 0, "epoch": 1}
+    coordinator = {"at": 21, "kind": "coordinator", "group": "g", "leader": 0}
+    _write(mirror, "observer", [controller, coordinator, *_read(THERE, "abcde", first=100)])
+    synced, late = _commit(15, 102, 0, THERE), _commit(85, 101, 3, THERE)
+    group = {"at": 21, "kind": "group", "group": "g", "epoch": 1, "members": [], "log_partition": 1, "log_offset": 1}
+    _write(mirror, "offsets", [synced, group, _commit(24, 105, 2, THERE), late])
+    fetch = [{"topic_id": "id of source.t", "partition": 0, "offset": 102}]
+    asked = {"at": 22, "kind": "request", "api": "FETCH", "lane": 0, "entries": fetch, "line": 1}
+    of_mirror_maker = {"at": 23, "kind": "request", "api": "METADATA", "entries": [{"topic": "mm2-status"}], "line": 2}
+    _write(mirror, "requests-b0", [asked, of_mirror_maker])
+    return whole
+
+
+def _joined(both: RunFolder, source: str) -> list[Line]:
+    join_run_folders(both)
+    return list(raw_lines(both.history / f"{source}.jsonl"))
+
+
+def test_a_member_on_the_mirror_works_on_the_source(both: RunFolder) -> None:
+    """Its topic, its offsets and its positions; in the lane that it had, at brokers that the source has not."""
+    started, assigned, delivered, invoked, done, _ = _joined(both, "consumer-m0-1")
+    assert (started["lane"], started["started_with"]) == (4, [FIRST_BROKER])
+    assert assigned["entries"] == [HERE]
+    assert (delivered["topic"], delivered["offset"]) == ("t", 2)
+    assert invoked["entries"] == [{**HERE, "committed_offset": 5}]
+    assert done["op"] == invoked["seq"]
+
+
+def test_the_offsets_log_goes_on_where_that_of_the_source_ended(both: RunFolder) -> None:
+    """Without what MirrorMaker wrote before the group came and after it had left, and without what the source's
+    coordinator wrote then."""
+    lines = _joined(both, "offsets")
+    commits = [line for line in lines if line["kind"] == "committed"]
+    assert [(line["topic"], line["committed_offset"], line["log_offset"]) for line in commits] == [
+        ("t", 2, 7),
+        ("t", 3, 8),
+        ("t", 5, 12),
+    ]
+    assert {line["log_partition"] for line in lines} == {3}
+    assert [line["seq"] for line in lines] == list(range(4))
+
+
+def test_who_coordinates_is_a_broker_of_the_mirror(both: RunFolder) -> None:
+    """What the source says of the group counts no more; the records are those of the source."""
+    lines = _joined(both, "observer")
+    assert [line["leader"] for line in lines if line["kind"] == "coordinator"] == [FIRST_BROKER]
+    assert not [line for line in lines if line["kind"] in ("group_state", "controller")]
+    assert [line["offset"] for line in lines if line["kind"] == "record"] == [0, 1, 2, 3, 4]
+
+
+def test_requests_to_the_mirror_are_those_of_a_further_broker(both: RunFolder) -> None:
+    """In the lane of their member, from positions of the source; what is of no topic of the trial names none."""
+    fetch, other = _joined(both, f"requests-b{FIRST_BROKER}")
+    assert (fetch["lane"], fetch["entries"]) == (4, [{"topic_id": "id of t", "partition": 0, "offset": 2}])
+    assert other["entries"] == []
+
+
+def test_how_the_group_came_is_told(both: RunFolder) -> None:
+    """What was committed when it left, and from where it began; nothing was translated, so nobody knows the least."""
+    (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
+    start = {"committed_offset": 3, "begun_offset": 2, "least_offset": None}
+    assert told["entries"] == [{**HERE, **start}]
+    assert (told["way"], told["log_offset"], told["time_ns"]) == ("translated", 9, 20 * SECOND_NS)
+
+
+def test_a_mirror_that_lacks_a_record_is_no_ground_for_a_verdict(both: RunFolder) -> None:
+    """Nor is one that has a record twice, or a stranger's: each by name."""
+    lines = [
+        dict(line, at=line["time_ns"] // SECOND_NS) for line in raw_lines(both.path / "mirror/history/observer.jsonl")
+    ]
+    records = [line for line in lines if line["kind"] == "record"]
+    records[1]["id"], records[3]["id"] = "stranger", "c"
+    _write(RunFolder(both.path / "mirror"), "observer", lines)
+    messages = [line["message"] for line in _joined(both, "run") if line["kind"] == "environment"]
+    assert messages == [
+        "the mirror of t is not as its source: it lacks 2 records, holds twice 1 records, alone has 1 records"
+    ]
