@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from kafka_trial.history.store import RunFolder, create_run_folder, raw_lines
-from kafka_trial.mirror.joined_history import FIRST_BROKER, join_run_folders
+from kafka_trial.mirror.joined_history import FIRST_BROKER, ROOM, join_run_folders
 
 Line = dict[str, Any]
 SECOND_NS = 1_000_000_000
@@ -109,10 +109,24 @@ def test_the_offsets_log_goes_on_where_that_of_the_source_ended(both: RunFolder)
     assert [(line["topic"], line["committed_offset"], line["log_offset"]) for line in commits] == [
         ("t", 2, 7),
         ("t", 3, 8),
-        ("t", 5, 12),
+        ("t", 5, 9 + ROOM + 3),
     ]
     assert {line["log_partition"] for line in lines} == {3}
     assert [line["seq"] for line in lines] == list(range(4))
+
+
+def test_members_of_the_source_are_gone_when_the_group_comes_to_the_mirror(both: RunFolder) -> None:
+    """Its coordinator finds that out a session later, and nobody asks it; one that had left is not told again."""
+    file = both.path / "source" / "history" / "offsets.jsonl"
+    held = {"schema": 1, "source": "offsets", "seq": 3, "time_ns": 9 * SECOND_NS, "kind": "member_assignment"}
+    held |= {"group": "g", "epoch": 1, "log_partition": 3, "log_offset": 5, "entries": []}
+    left = {**held, "kind": "group_tombstone", "record_type": 8, "member_id": "left", "log_offset": 6}
+    lines = [held | {"member_id": "left"}, left, held | {"member_id": "stays"}]
+    file.write_bytes(file.read_bytes() + b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    gone = [line for line in _joined(both, "offsets") if line["kind"] == "group_tombstone"]
+    told = [(line["member_id"], line["record_type"], line["log_offset"], line["time_ns"]) for line in gone[1:]]
+    assert told == [("stays", record, 10 + place, 20 * SECOND_NS) for place, record in enumerate((8, 7, 5))]
+    assert gone[1]["source_wall_ns"] == 20 * SECOND_NS
 
 
 def test_who_coordinates_is_a_broker_of_the_mirror(both: RunFolder) -> None:
@@ -135,7 +149,7 @@ def test_how_the_group_came_is_told(both: RunFolder) -> None:
     (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
     start = {"committed_offset": 3, "begun_offset": 2, "least_offset": None}
     assert told["entries"] == [{**HERE, **start}]
-    assert (told["way"], told["log_offset"], told["time_ns"]) == ("translated", 9, 20 * SECOND_NS)
+    assert (told["way"], told["log_offset"], told["time_ns"]) == ("translated", 9 + ROOM, 20 * SECOND_NS)
 
 
 def test_a_mirror_that_lacks_a_record_is_no_ground_for_a_verdict(both: RunFolder) -> None:

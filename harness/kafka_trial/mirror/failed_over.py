@@ -43,7 +43,7 @@ def failed_over(
     if seen is None or not seen.get("details"):
         return
     details = seen["details"]
-    left_ms = _wall_ms(source, details["left_ns"])
+    left_ms = wall_ns(source, details["left_ns"]) // 1_000_000
     every_s = source.read_json("scenario.json")["mirror"]["checkpoints_every_s"]
     pairs, positions = _pairs(mirror), _positions(source)
     yield {
@@ -86,13 +86,13 @@ def mirror_problems(topics: Sequence[MirroredTopic], came_ns: int) -> Iterator[L
             yield about | {"message": f"the mirror of {topic.name} is not as its source: it {told}"}
 
 
-def _wall_ms(source: RunFolder, at_ns: int) -> int:
+def wall_ns(source: RunFolder, at_ns: int) -> int:
     """Returns when an instant of the monotonic clock was by the wall clock: by the pair of clocks read next to it."""
     clocks = [
         (line["read_ns"], line["wall_ns"]) for line in raw_lines(source.history / "run.jsonl") if "read_ns" in line
     ]
-    read_ns, wall_ns = min(clocks, key=lambda pair: abs(pair[0] - at_ns))
-    return int(wall_ns + at_ns - read_ns) // 1_000_000
+    read_ns, then_ns = min(clocks, key=lambda pair: abs(pair[0] - at_ns))
+    return int(then_ns + at_ns - read_ns)
 
 
 def _last(positions: Sequence[Position], until_ms: int) -> int | None:

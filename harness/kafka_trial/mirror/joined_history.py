@@ -9,13 +9,14 @@ was redelivered.
 What a cluster counts by itself is continued: generations and epochs of the group, places in its offsets log. Brokers of
 the mirror are FIRST_BROKER and up. Positions that somebody else has written on the mirror (MirrorMaker, or a tool,
 before members came or after they had left) are no commits of the group, and are left out: from where members began
-there, the coordinator's answers to them say.
+there, the coordinator's answers to them say. Members of the source (KIP-848) are told as gone when the group comes to
+the mirror: whoever coordinates it there never heard of them, and on the source they expire a session later.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
@@ -24,8 +25,9 @@ from typing import Final
 
 import orjson
 
+from kafka_trial.history.event import SCHEMA
 from kafka_trial.history.store import RunFolder, raw_lines
-from kafka_trial.mirror.failed_over import Line, MirroredTopic, failed_over, mirror_problems
+from kafka_trial.mirror.failed_over import Line, MirroredTopic, failed_over, mirror_problems, wall_ns
 from kafka_trial.mirror.offset_map import Copy, offset_map
 
 FIRST_BROKER: Final = 100
@@ -33,6 +35,8 @@ MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each
 SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were started on the mirror say so
 ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
 OF_THE_GROUP: Final = ("group_state", "coordinator")
+ROOM: Final = 10_000  # places between both offsets logs, for the tombstones of the source's members
+OF_MEMBERS: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
 EPOCHS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
 LISTS: Final = ("entries", "assigned", "pending")
 COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
@@ -43,9 +47,9 @@ NEVER: Final = 2**63 - 1
 
 @dataclass
 class MirrorPart:
-    """What the part on the mirror continues: the highest `epoch` of the group and its last place in the offsets log, of
-    the source; from when to when members were at work there (monotonic clock); and which lane of a member on the source
-    its lane on the mirror is."""
+    """What the part on the mirror continues: the highest `epoch` of the group and the last place in the offsets log
+    that is the source's; from when to when members were at work there (monotonic clock; `came_wall_ns` by the wall
+    clock); and which lane of a member on the source its lane on the mirror is."""
 
     topics: tuple[MirroredTopic, ...]
     epoch: int = 0
@@ -54,6 +58,7 @@ class MirrorPart:
     came_ns: int = NEVER
     left_ns: int = NEVER
     lanes: Mapping[int, int] = field(default_factory=dict)
+    came_wall_ns: int = 0
 
     def __post_init__(self) -> None:
         self._by_name = {one.on_mirror: one for one in self.topics}
@@ -162,7 +167,9 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
         lines: Iterable[Line] = raw_lines(file)
         if file.stem in MERGED:
             on_mirror = _on_source(_of_the_group(raw_lines(mirror.history / file.name), part), part)
-            lines = sorted((*_until_left(file.stem, lines, part), *on_mirror), key=itemgetter("time_ns"))
+            own = list(_until_left(file.stem, lines, part))
+            gone = _members_gone(own, part) if file.stem == "offsets" else []
+            lines = sorted((*own, *gone, *on_mirror), key=itemgetter("time_ns"))
         elif file.stem.startswith("consumer-") and _is_on_mirror(file):
             lines = _on_source(lines, part)
         elif file.stem == "sink":
@@ -189,15 +196,17 @@ def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredT
     started = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
     lanes = {line["member"]: line["lane"] for cluster, line in started if cluster != MIRROR}
     came = [line for cluster, line in started if cluster == MIRROR]
+    came_ns = min((line["time_ns"] for line in came), default=NEVER)
     ended_ns = [line["time_ns"] for file in there for line in raw_lines(file) if line["kind"] == "exited"]
     return MirrorPart(
         tuple(topics),
         max(epochs, default=0),
         log[-1]["log_partition"] if log else None,
-        max((line["log_offset"] for line in log), default=-1),
-        min((line["time_ns"] for line in came), default=NEVER),
+        max((line["log_offset"] for line in log), default=-1) + ROOM,
+        came_ns,
         max(ended_ns, default=NEVER),
         {line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
+        wall_ns(source, came_ns) if came else 0,
     )
 
 
@@ -216,6 +225,19 @@ def _until_left(source: str, lines: Iterable[Line], part: MirrorPart) -> Iterato
         of_group = line["kind"] in OF_THE_GROUP or (source == "offsets" and "group" in line)
         if not (of_group and line["time_ns"] >= part.came_ns):
             yield line
+
+
+def _members_gone(lines: Sequence[Line], part: MirrorPart) -> Iterator[Line]:
+    """Yields the tombstones of the members that the source's log still has when the group comes to the mirror."""
+    members = {line["member_id"]: line["group"] for line in lines if line["kind"] == "member_assignment"}
+    for line in lines:
+        if line["kind"] == "group_tombstone" and line.get("record_type") in OF_MEMBERS:
+            members.pop(line.get("member_id"), None)
+    records = [(group, member, record) for member, group in members.items() for record in OF_MEMBERS]
+    for place, (group, member, record) in enumerate(records, part.log_offset + 1 - ROOM):
+        told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": part.came_ns, "kind": "group_tombstone"}
+        told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": part.came_wall_ns}
+        yield told | {"log_partition": part.log_partition, "log_offset": place}
 
 
 def _of_the_group(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:

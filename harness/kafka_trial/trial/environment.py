@@ -194,14 +194,6 @@ class TrialEnvironment:
         self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
         self.lanes, self.progress, self.watch = mirror.lanes, mirror.progress(), mirror.watch()
 
-    def group_size(self) -> int:
-        """Returns how many members the group has, 0 where it is not stable or nobody describes it now."""
-        try:
-            described = self.admin.describe_group(self.group_name)
-        except UnjudgeableError:
-            return 0
-        return len(described["members"]) if described.get("group_state") == "Stable" else 0
-
     def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
         self.run.record(kind, **fields)

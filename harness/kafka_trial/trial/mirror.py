@@ -160,16 +160,8 @@ class MirrorSide:
         starts = {on: self.admin.committed_offsets(environment.group_name, on) for on in self.named.values()}
         environment.move_to(self)
         group.move_to_cluster(MIRROR, self.lanes, self.topics)
-        joined = False
-        with suppress(WaitTimeout):
-            joined = wait_until(
-                lambda: environment.group_size() >= group.size,
-                within_s=JOINS_WITHIN_S,
-                what="all members to be in their group on the mirror",
-                every_s=0.2,
-                alive=lambda: self.lost,
-            )
-        return FailedOver(left_ns, _plain(committed), _plain(starts), joined)
+        late = group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
+        return FailedOver(left_ns, _plain(committed), _plain(starts), joined=not late)
 
     def _lose_source(self) -> None:
         """Takes their cluster from the members, and kills them: whoever starts them elsewhere does not wait."""
