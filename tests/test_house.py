@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "witness": {"errors", "history", "process", "cluster", "kafka_protocol"},
     "nemesis": {"errors", "scenario", "history", "process", "cluster", "consumers", "witness", "kafka_protocol"},
+    "mirror": {"errors", "history"},
     "registry": {"errors", "scenario", "consumers.patched_consumer", "nemesis.cut_scenarios"},
     "plugins": {"errors", "registry", "anomalies", "model", "nemesis"},
     "judge": {"plugins", "errors", "claim", "history", "process", "anomalies", "model", "cluster.spark_java"},
@@ -190,6 +191,7 @@ ONLY_IN = {
     "confluent_kafka": {
         "workload.producer",
         "workload.writers",
+        "workload.taken_offsets",
         "cluster.archive_clients",
         "nemesis.cold_reader",
         "trial.control_member",

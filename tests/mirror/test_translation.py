@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from kafka_trial.mirror.offset_syncs import decoded
 from kafka_trial.mirror.translation import KeptPairs, Pair, Position, least_start
+from kafka_trial.witness.offset_pairs import decoded
 
 
 def _kept(*offsets: int) -> KeptPairs:

@@ -33,10 +33,11 @@ class FailedOver:
 
 
 class MirrorTarget(Protocol):
-    """The mirror, as the fault sees it; `context`: what may be touched and asked there."""
+    """The mirror, as the fault sees it."""
 
-    @property
-    def context(self) -> FaultContext: ...
+    def context_after(self, context: FaultContext) -> FaultContext:
+        """Returns what may be touched and asked since the group is there."""
+        ...
 
     def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
         """Ends the members, and starts them on the mirror."""
@@ -74,7 +75,7 @@ def fail_over(
         raise UnjudgeableError("there is no mirror to go to")
     injection.injected()
     done = mirror.fail_over(way, planned=planned, margin_s=margin_s)
-    there = mirror.context
+    there = mirror.context_after(injection.context)
     injection.continue_on(there, resolve(there, None, role="all", rng=injection.rng, stop=injection.stop))
     injection.hold(lambda: None)
     words = "all members are in their group on the mirror" if done.joined else "not all members came to the mirror"

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.broker_exits import ended_by_themselves
@@ -37,15 +37,13 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.drain import DrainBounds
 from kafka_trial.trial.group_watch import GroupWatch
+from kafka_trial.trial.mirror import MirrorSide
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import BorrowedLoad, ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 from kafka_trial.workload.workload import TopicLoad
-
-if TYPE_CHECKING:
-    from kafka_trial.trial.mirror import MirrorSide
 
 WORKLOAD_FILE = "workload.jsonl"
 IN_KAFKA = ("kafka", "transaction")  # kinds of progress whose positions are in the offsets log
@@ -59,15 +57,6 @@ FED_WITHIN_S = 15.0
 REJOIN_MARGIN_S = 2.0  # the judge counts until the snapshot, and with a sample more of who waited for a processor
 LOST_WITHIN_S = 1.0  # a connection breaks before the end of what held it is told
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
-
-
-@dataclass(frozen=True)
-class Source:
-    """What a trial goes on needing of the cluster that its group has left: who answers for it, and its topics."""
-
-    cluster: Cluster
-    admin: Admin
-    topics: tuple[str, ...]
 
 
 @dataclass
@@ -102,7 +91,7 @@ class TrialEnvironment:
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
     mirror: MirrorSide | None = None  # the cluster to which the group may fail over
-    source: Source | None = None  # what it left behind, once it has
+    moved: bool = False  # the group has failed over to it
     played: Plan | None = None  # what it played itself, and what its roles were
     _producer: ProducerHandle | BorrowedLoad | None = field(default=None)
     _failures_noted: list[MemberFailure] = field(default_factory=list)
@@ -174,20 +163,11 @@ class TrialEnvironment:
         ends = ((topic, self.admin.log_ends(topic)) for topic in self.topics)
         return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
 
-    @property
-    def source_topics(self) -> tuple[str, ...]:
-        """The topics that the load is sent to, wherever the group reads them."""
-        return self.source.topics if self.source else self.topics
-
-    def source_ends(self) -> dict[Slice, int]:
-        """Returns where the logs of those topics end now."""
-        admin = self.source.admin if self.source else self.admin
-        ends = ((topic, admin.log_ends(topic)) for topic in self.source_topics)
-        return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
-
-    def move_to(self, mirror: MirrorSide) -> None:
+    def move_to_mirror(self) -> None:
         """Goes on with the mirror in the place of the cluster: what is asked, awaited and healed is there now."""
-        self.source = Source(self.cluster, self.admin, self.topics)
+        mirror = self.mirror
+        assert mirror is not None, "opened by `open_mirror`"
+        self.moved = True
         self.opening_burst = {
             (mirror.named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
         }
@@ -376,7 +356,7 @@ class TrialEnvironment:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
         self.console.say(f"load: {counts_in_words(counts)}")
-        if self.source is not None and self.mirror is not None:
+        if self.mirror is not None and self.moved:
             self.mirror.await_copies()  # else the group would seem to be done
         self._tell_of_sink()
 
@@ -533,7 +513,7 @@ class TrialEnvironment:
             return self.abandoned
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
-        gone = (self.mirror.lost if self.mirror else None) or (self.source.cluster.lost if self.source else None)
+        gone = self.mirror.lost if self.mirror else None
         return shortage(self.folder.path) or self.cluster.lost or gone or self._postgres_lost() or next(died, None)
 
     def _postgres_lost(self) -> str | None:

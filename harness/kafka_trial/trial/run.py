@@ -14,12 +14,12 @@ from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.mirror.joined_history import SOURCE, join_run_folders
-from kafka_trial.scenario import Limits
+from kafka_trial.scenario import Limits, Mirror
 from kafka_trial.trial.all_groups import FIRST, INTERRUPTED, OTHERS_END_WITHIN_S, for_all_groups, open_all_groups
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.drain import MARGIN_S
 from kafka_trial.trial.environment import TrialEnvironment
-from kafka_trial.trial.mirror import open_mirror
+from kafka_trial.trial.mirror_setup import open_mirror
 from kafka_trial.trial.spec import TrialSpec
 
 STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`requested_timeouts.py`)
@@ -64,7 +64,8 @@ def _run_phases(
         environments = stack.enter_context(open_all_groups(trial_spec, cluster, folder, console))
         if mirror is not None:
             first = environments[FIRST]
-            first.mirror = stack.enter_context(open_mirror(first, mirror, RunFolder(folder.path.parent)))
+            asked = trial_spec.scenario.mirror or Mirror()
+            first.mirror = stack.enter_context(open_mirror(first, asked, mirror, RunFolder(folder.path.parent)))
             first.context = replace(first.context, mirror=first.mirror)
         try:
             for_all_groups(environments, start_witnesses)

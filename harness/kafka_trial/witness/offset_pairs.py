@@ -1,6 +1,6 @@
 """Reads the pairs of offsets that MirrorMaker wrote down, from which it translates the positions of groups.
 
-A process of its own (`python -m kafka_trial.mirror.offset_syncs BOOTSTRAP FILE`), as all that holds a librdkafka.
+A process of its own (`python -m kafka_trial.witness.offset_pairs BOOTSTRAP FILE`), as all that holds a librdkafka.
 It writes a line for each pair, in their order: when it was written (ms, by MirrorMaker's clock), topic and partition of
 the source, the offset there, and that of the same record on the mirror. Layout of the records: OffsetSync, KIP-382 (in
 the key topic and partition, in the value both offsets; strings have a length of two bytes).
