@@ -1,4 +1,4 @@
-"""Opens the mirror of a trial on a cluster of its own: topics whose first offsets are taken, and lanes for the members."""
+"""Opens the mirror of a trial on a cluster of its own: topics with their first offsets taken, lanes for the members."""
 
 from __future__ import annotations
 
@@ -77,6 +77,4 @@ def _take_offsets(environment: TrialEnvironment, cluster: Cluster, topic: str, p
     argv = [sys.executable, "-m", "kafka_trial.workload.taken_offsets", *words]
     child = environment.child_processes.spawn("offsets taken", argv, stderr=2)
     if (status := child.wait(within_s=TAKEN_WITHIN_S)) != 0:
-        raise StartError(
-            f"the first offsets of {topic} could not be taken on the mirror: its writer ended with {status}"
-        )
+        raise StartError(f"the first offsets of {topic} on the mirror were not taken: their writer ended with {status}")
