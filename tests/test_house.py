@@ -104,7 +104,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compatibility": {"errors", "history", "kafka_protocol", "cluster.versions"},
     "check": {"plugins", "errors", "claim", "history", "judge", "verdict", "report", "audit"},
     "trial": {
-        *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
+        *("__version__", "errors", "scenario", "registry", "mirror", "history", "process", "containers", "cluster"),
         *("model.liveness_bounds", "model.trial_context", "model.group_timeouts"),
         *("model.group_presence", "model.rejoining", "model.drain_backlog"),
         *(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Event
@@ -31,6 +31,7 @@ from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerE
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.nemesis.rolled_segments import RolledSegments, rolled_segments
 from kafka_trial.nemesis.samples import (
+    FailedOver,
     FeatureAnswer,
     FeatureSnapshot,
     Leader,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Group, Member
     from kafka_trial.consumers.sink import Sink
     from kafka_trial.history.recorder import EventWriter
-    from kafka_trial.nemesis.fail_over import MirrorTarget
 
 CONSUMER_HEARTBEAT = "CONSUMER_GROUP_HEARTBEAT"
 JOINS = ("JOIN_GROUP", CONSUMER_HEARTBEAT)
@@ -174,6 +174,18 @@ class FaultContext:
     def request_log(self) -> RequestLog:
         """Returns a reader of what the witness of the request log will write from now on."""
         return RequestLog(HistoryTail(self.history, "requests-b*.jsonl"))
+
+
+class MirrorTarget(Protocol):
+    """The mirror, as the fault sees it."""
+
+    def context_after(self, context: FaultContext) -> FaultContext:
+        """Returns what may be touched and asked since the group is there."""
+        ...
+
+    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
+        """Ends the members, and starts them on the mirror."""
+        ...
 
 
 class OffsetsLog:

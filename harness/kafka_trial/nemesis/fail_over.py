@@ -4,8 +4,8 @@ gives it. Judged from the members that ended, and from those that the coordinato
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import asdict
+from typing import Any, Final
 
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.consequences import Consequence
@@ -14,34 +14,8 @@ from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.targets import resolve
 
-if TYPE_CHECKING:
-    from kafka_trial.nemesis.context import FaultContext
-
 TRANSLATED, RAW, BY_TIMESTAMP = "translated", "raw", "by-timestamp"
 WAYS: Final = (TRANSLATED, RAW, BY_TIMESTAMP)
-
-
-@dataclass(frozen=True)
-class FailedOver:
-    """How a group came to the mirror: when its members had left the source, what was committed there before they were
-    asked to end, and on the mirror before they came, by topic and partition; whether all were in their group then."""
-
-    left_ns: int
-    committed: Mapping[str, Mapping[str, int]]
-    starts: Mapping[str, Mapping[str, int]]
-    joined: bool
-
-
-class MirrorTarget(Protocol):
-    """The mirror, as the fault sees it."""
-
-    def context_after(self, context: FaultContext) -> FaultContext:
-        """Returns what may be touched and asked since the group is there."""
-        ...
-
-    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
-        """Ends the members, and starts them on the mirror."""
-        ...
 
 
 def _consequences(options: Mapping[str, Any]) -> Collection[Consequence]:

@@ -396,3 +396,14 @@ def figures(inside: Sequence[LinkSnapshot]) -> dict[str, object]:
             "queue_bytes_max": max((f.queue_bytes for f in found), default=0),
         }
     return table
+
+
+@dataclass(frozen=True)
+class FailedOver:
+    """How a group came to the mirror: when its members had left the source, what was committed there before they were
+    asked to end, and on the mirror before they came, by topic and partition; whether all were in their group then."""
+
+    left_ns: int
+    committed: Mapping[str, Mapping[str, int]]
+    starts: Mapping[str, Mapping[str, int]]
+    joined: bool

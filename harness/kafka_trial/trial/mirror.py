@@ -24,7 +24,8 @@ from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
 from kafka_trial.mirror.failed_over import PAIRS
 from kafka_trial.mirror.joined_history import MIRROR
-from kafka_trial.nemesis.fail_over import RAW, TRANSLATED, FailedOver
+from kafka_trial.nemesis.fail_over import RAW, TRANSLATED
+from kafka_trial.nemesis.samples import FailedOver
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.console import Console
