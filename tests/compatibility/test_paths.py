@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.cluster.versions import KNOWN, parse_release
-from kafka_trial.compatibility.avoid import flaws_of, open_flaws
+from kafka_trial.compatibility.avoid import flaws_of, must_register_again, open_flaws
 from kafka_trial.compatibility.feature_levels import metadata_versions
 from kafka_trial.compatibility.paths import RULES, ClusterState, Move, refusals, require_path
 from kafka_trial.errors import InputError
@@ -218,9 +218,12 @@ def test_a_line_that_nobody_knows_is_no_guess() -> None:
 
 
 def test_what_no_patch_mends_refuses_nothing_and_is_reported() -> None:
-    """Those that the release has."""
-    assert [[flaw.issue for flaw in open_flaws(parse_release(one))] for one in (OLD, "4.0.2", "4.4.0")] == [
+    """Those that the release has; and that of registrations, where controllers older than 3.9 are moved."""
+    last = parse_release("3.9.2")
+    assert [[flaw.issue for flaw in open_flaws(last, parse_release(one))] for one in (OLD, "4.0.2", "4.4.0")] == [
         [],
         ["KAFKA-21117"],
         ["KAFKA-21117", "KAFKA-21426"],
     ]
+    moves = (("3.8.1", "4.0.0"), ("3.9.0", "4.0.0"), ("3.8.1", "3.9.2"))
+    assert [must_register_again(*map(parse_release, one)) for one in moves] == [True, False, False]

@@ -11,7 +11,7 @@ from kafka_trial.nemesis.fault import step_problems
 from kafka_trial.registry import find_consumer
 from kafka_trial.upgrade.plan import make_plan
 from kafka_trial.upgrade.request import IN_PLACE, REPLACED, make_upgrade_request
-from kafka_trial.upgrade.stages import partitions_more
+from kafka_trial.upgrade.stages import partitions_more, registered_again
 from kafka_trial.upgrade.successors import Chain
 
 LAST = ["rolled", "rolled-back", "forward-again", "finalised"]
@@ -35,6 +35,20 @@ def test_both_shapes_end_alike(shape: str, first: list[str], nodes: tuple[int, i
         assert (plan.controllers, plan.further) == nodes
         more = make_plan(replace(request, added=4))
         assert list(more.names) == [*first, *LAST, *moved, "partitions-added", "reloaded"]
+
+
+@pytest.mark.parametrize("shape", [IN_PLACE, REPLACED])
+def test_brokers_that_came_to_old_controllers_register_again(shape: str, tmp_path: Path) -> None:
+    """All of them, when everything is new and before any feature is finalised; from 3.9 on nobody has to."""
+    consumer = [Chain(find_consumer("python-at-least-once"))]
+    names = [
+        list(make_plan(make_upgrade_request(before, after, consumer, seed=1, out=tmp_path, shape=shape)).names)
+        for before, after in (("3.7.2", "4.0.2"), ("3.7.2", "3.9.2"), ("3.9.2", "4.0.2"))
+    ]
+    assert names[0][-4:] == ["forward-again", "registered-again", "finalised", "reloaded"]
+    assert ["registered-again" in one for one in names] == [True, False, False]
+    (step,) = registered_again("4.0.2", [0, 1, 2]).shared
+    assert (step.fault, dict(step.options)) == ("version-roll", {"version": "4.0.2", "brokers": "b0,b1,b2"})
 
 
 def test_partitions_are_added_by_the_fault_of_that_name() -> None:

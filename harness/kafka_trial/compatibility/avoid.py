@@ -28,12 +28,14 @@ class Flaw:
 
 @dataclass(frozen=True)
 class OpenFlaw:
-    """A flaw that no release mends, from one on, as far as was known in November 2026."""
+    """A flaw that no release mends, from one on, as far as was known in November 2026; `below`: only where brokers
+    older than that are moved."""
 
     issue: str
     what: str
     since: Release
     remedy: str
+    below: Release | None = None
 
 
 FLAWS: Final = (
@@ -66,6 +68,7 @@ FLAWS: Final = (
     ),
     Flaw("KAFKA-20505", "share groups may stand still in a deadlock", ((Release(4, 2), Release(4, 2, 1)),)),
 )
+REGISTERS_AGAIN: Final = "KAFKA-17492"
 OPEN_FLAWS: Final = (
     OpenFlaw(
         "KAFKA-21117",
@@ -79,6 +82,14 @@ OPEN_FLAWS: Final = (
         Release(4, 1),
         "Raise each feature by its name",
     ),
+    OpenFlaw(
+        REGISTERS_AGAIN,
+        "brokers that register with a controller older than 3.9 register without features whose lowest level is 0 "
+        "(group, transaction, share, streams, eligible leader replicas), and none of these can be finalised",
+        Release(4, 0),
+        "When all controllers are of the new version, restart every broker once more",
+        below=Release(3, 9),  # BrokerRegistrationRequest of version 4
+    ),
 )
 
 
@@ -89,6 +100,11 @@ def flaws_of(before: Release, after: Release) -> Iterator[tuple[Flaw, Release]]:
             yield from ((flaw, mended) for first, mended in flaw.spans if first <= after < mended)
 
 
-def open_flaws(after: Release) -> list[OpenFlaw]:
-    """Returns what is known of a release and mended by none."""
-    return [flaw for flaw in OPEN_FLAWS if after >= flaw.since]
+def open_flaws(before: Release, after: Release) -> list[OpenFlaw]:
+    """Returns what is known of a move to a release and mended by none."""
+    return [one for one in OPEN_FLAWS if after >= one.since and (one.below is None or before < one.below)]
+
+
+def must_register_again(before: Release, after: Release) -> bool:
+    """Whether brokers that were moved must be restarted once more before features can be finalised."""
+    return any(flaw.issue == REGISTERS_AGAIN for flaw in open_flaws(before, after))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER
+from kafka_trial.cluster.versions import parse_release
+from kafka_trial.compatibility.avoid import must_register_again
 from kafka_trial.upgrade.replaced import CONTROLLERS, FURTHER, brokers_at_last, stages_replaced
 from kafka_trial.upgrade.request import IN_PLACE, UpgradeRequest
-from kafka_trial.upgrade.stages import Stage, partitions_more, reloaded, stages_in_place
+from kafka_trial.upgrade.stages import Stage, partitions_more, registered_again, reloaded, stages_in_place
 from kafka_trial.upgrade.successors import moved_stages
 
 BROKERS = (0, 1, 2)  # of a plain cluster
@@ -44,13 +46,24 @@ def make_plan(request: UpgradeRequest) -> StagePlan:
 
 
 def _in_place(request: UpgradeRequest, brokers: Sequence[int], controller: int) -> Iterator[Stage]:
-    yield from stages_in_place(request.before, request.after, brokers=brokers, controller=controller)
+    stages = stages_in_place(request.before, request.after, brokers=brokers, controller=controller)
+    yield from _registered(request, stages, brokers)
     yield from _afterwards(request, brokers)
 
 
 def _replaced(request: UpgradeRequest, controllers: Sequence[int], controller: int) -> Iterator[Stage]:
-    yield from stages_replaced(request.before, request.after, controllers=controllers, controller=controller)
+    stages = stages_replaced(request.before, request.after, controllers=controllers, controller=controller)
+    yield from _registered(request, stages, brokers_at_last())
     yield from _afterwards(request, brokers_at_last())
+
+
+def _registered(request: UpgradeRequest, stages: Iterable[Stage], brokers: Sequence[int]) -> Iterator[Stage]:
+    """Yields stages; before features are finalised, the one in which brokers register again, where they must."""
+    again = must_register_again(parse_release(request.before), parse_release(request.after))
+    for stage in stages:
+        if stage.finalises and again:
+            yield registered_again(request.after, brokers)
+        yield stage
 
 
 def _afterwards(request: UpgradeRequest, brokers: Sequence[int]) -> Iterator[Stage]:

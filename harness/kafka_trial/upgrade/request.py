@@ -93,7 +93,7 @@ def make_upgrade_request(
     move = Move(old, new, state, protocols=protocols, protocols_after=later, replaced=exchanged)
     require_path(move, where=where)
     way_back = reversible_until(old, new, levels)
-    return UpgradeRequest(before, after, specs, seed, out, way_back, open_flaws(new), shape, added)
+    return UpgradeRequest(before, after, specs, seed, out, way_back, open_flaws(old, new), shape, added)
 
 
 def _specs(

@@ -58,6 +58,13 @@ def finalised(version: str, broker: int) -> Stage:
     return Stage("finalised", summary, version, (roll((broker,), version),), (KILLED_LATER,), finalises=True)
 
 
+def registered_again(version: str, brokers: Sequence[int]) -> Stage:
+    """Returns the stage in which every broker is restarted once more, all controllers being of its version: those that
+    registered with an older one are known without some of their features (`compatibility/avoid.py`)."""
+    summary = "every broker is restarted once more, so that the new controllers know all its features"
+    return Stage("registered-again", summary, version, (roll(brokers, version),))
+
+
 def partitions_more(version: str, added: int) -> Stage:
     """Returns the stage in which the topics of all groups get partitions: where a group has committed nothing yet, its
     reset policy (`auto.offset.reset`) decides what becomes of the first records."""
