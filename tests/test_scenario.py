@@ -11,6 +11,7 @@ from kafka_trial.scenario import (
     Mirror,
     Scenario,
     Step,
+    Topic,
     scenario_from_table,
     scenario_from_toml,
     scenario_problems,
@@ -126,6 +127,7 @@ def test_what_is_not_asked_of_the_quiet_is_left_out_of_a_table() -> None:
 
 
 MOVE = Step("fail-over", "all")
+OTHERS_OVER = "schedule: all other steps must be over when fail-over begins"
 MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
 
 
@@ -134,7 +136,12 @@ MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
     [
         (replace(MIRRORED, mirror=None), "schedule: fail-over needs a cluster to go to: add [mirror]"),
         (replace(MIRRORED, schedule=(MOVE, MOVE)), "schedule: fail-over can be played once"),
-        (replace(MIRRORED, schedule=(MOVE, Step("kill", "member"))), "schedule: no step may come after fail-over"),
+        (replace(MIRRORED, schedule=(MOVE, Step("kill", "member"))), OTHERS_OVER),
+        (replace(MIRRORED, schedule=(Step("kill", "member", for_s=3), replace(MOVE, at_s=2))), OTHERS_OVER),
+        (
+            replace(MIRRORED, topic=Topic(configs={"cleanup.policy": "compact"})),
+            "mirror: not with a topic that is compacted, on either side by itself",
+        ),
         (replace(MIRRORED, further_groups=(FurtherGroup("b", "c"),)), "mirror: not with further_groups"),
         (replace(MIRRORED, mirror=Mirror(policy="same")), "mirror.policy = 'same' is none of: default, identity"),
         (replace(MIRRORED, mirror=Mirror(shift=-1)), "mirror.shift must not be negative"),
@@ -148,6 +155,7 @@ MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
 def test_a_mirror_that_makes_no_sense_is_refused(scenario: Scenario, problem: str) -> None:
     """In a sentence each; a sound one is not."""
     assert scenario_problems(MIRRORED) == []
+    assert scenario_problems(replace(MIRRORED, schedule=(Step("kill", "member"), replace(MOVE, at_s=9)))) == []
     assert problem in scenario_problems(scenario)
 
 

@@ -278,11 +278,13 @@ def _group_checks(scenario: Scenario) -> dict[str, bool]:
 
 
 def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
-    mirror, moves = scenario.mirror, [number for number, one in enumerate(scenario.schedule) if one.fault == FAIL_OVER]
+    mirror, moves = scenario.mirror, [one for one in scenario.schedule if one.fault == FAIL_OVER]
+    others = [one for one in scenario.schedule if one.fault != FAIL_OVER]
     checks = {
         f"schedule: {FAIL_OVER} needs a cluster to go to: add [mirror]": mirror is not None or not moves,
         f"schedule: {FAIL_OVER} can be played once": len(moves) <= 1,
-        f"schedule: no step may come after {FAIL_OVER}": not moves or moves[0] == len(scenario.schedule) - 1,
+        f"schedule: all other steps must be over when {FAIL_OVER} begins": not moves
+        or all(_is_over_before(one, moves[0]) for one in others),
     }
     if mirror is None:
         return checks
@@ -291,9 +293,18 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
         "mirror.shift must not be negative": mirror.shift >= 0,
         "mirror.checkpoints_every_s must be at least 1": mirror.checkpoints_every_s >= 1,
         "mirror.offset_lag_max must not be negative": mirror.offset_lag_max >= 0,
+        "mirror: not with a topic that is compacted, on either side by itself": all(
+            "compact" not in topic.configs.get("cleanup.policy", "") for topic in scenario.topics
+        ),
         "mirror: not with further_groups": not scenario.further_groups,
         "mirror: not with load.aborted_ratio, whose records a mirror copies too": not scenario.load.aborted_ratio,
     }
+
+
+def _is_over_before(step: Step, last: Step) -> bool:
+    if last.after:
+        return not step.after  # it waits for those that are listed before it
+    return not step.after and step.at_s + step.for_s <= last.at_s
 
 
 def _load_checks(place: str, load: Load) -> dict[str, bool]:

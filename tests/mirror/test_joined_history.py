@@ -145,9 +145,9 @@ def test_requests_to_the_mirror_are_those_of_a_further_broker(both: RunFolder) -
 
 
 def test_how_the_group_came_is_told(both: RunFolder) -> None:
-    """What was committed when it left, and from where it began; nothing was translated, so nobody knows the least."""
+    """What was committed when it left, and its position there; of a bound nobody knows, where no pair was read."""
     (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
-    start = {"committed_offset": 3, "begun_offset": 2, "least_offset": None}
+    start = {"committed_offset": 3, "begun_offset": 2, "bound_offset": None}
     assert told["entries"] == [{**HERE, **start}]
     assert (told["way"], told["log_offset"], told["time_ns"]) == ("translated", 9 + ROOM, 20 * SECOND_NS)
 
@@ -164,3 +164,55 @@ def test_a_mirror_that_lacks_a_record_is_no_ground_for_a_verdict(both: RunFolder
     assert messages == [
         "the mirror of t is not as its source: it lacks 2 records, holds twice 1 records, alone has 1 records"
     ]
+
+
+def _append(folder: Path, source: str, *lines: Line) -> None:
+    """Adds lines to a file of a history, numbered on."""
+    file = folder / "history" / f"{source}.jsonl"
+    seq = len(list(raw_lines(file)))
+    numbered = ({"schema": 1, "source": source, "seq": seq + number, **line} for number, line in enumerate(lines))
+    file.write_bytes(file.read_bytes() + b"".join(orjson.dumps(line) + b"\n" for line in numbered))
+
+
+def test_a_commit_that_is_read_late_is_of_the_source_all_the_same(both: RunFolder) -> None:
+    """Written before the members came, by the brokers' clock, and read after it."""
+    late = _commit(21, 4, 10, HERE) | {"source_wall_ns": 19 * SECOND_NS, "time_ns": 21 * SECOND_NS}
+    del late["at"]
+    _append(both.path / "source", "offsets", late)
+    commits = [line["committed_offset"] for line in _joined(both, "offsets") if line["kind"] == "committed"]
+    assert commits == [2, 3, 4, 5]
+
+
+def test_an_effect_names_the_place_of_its_record_on_the_source(both: RunFolder) -> None:
+    """By the topic that its id is of; without one that the mirror has there, it names none."""
+    (both.path / "source" / "history" / "sink.jsonl").write_bytes(b"")
+    told = {"kind": "effect", "partition": 0, "outcome": "ok"}
+    lines = [
+        told | {"id": "a", "offset": 0, "time_ns": 9 * SECOND_NS},
+        told | {"id": "c", "offset": 102, "time_ns": 22 * SECOND_NS},
+        told | {"id": "c", "offset": 103, "time_ns": 23 * SECOND_NS},
+        told | {"id": "c", "offset": 999, "time_ns": 24 * SECOND_NS},
+        told | {"id": "stranger", "offset": 102, "time_ns": 25 * SECOND_NS},
+    ]
+    _append(both.path / "source", "sink", *lines)
+    assert [line.get("offset") for line in _joined(both, "sink")] == [0, 2, 3, None, None]
+
+
+def test_a_member_that_was_gone_and_came_back_is_told_as_gone(both: RunFolder) -> None:
+    """A client keeps its id when it joins again."""
+    told = {"group": "g", "member_id": "again", "log_partition": 3, "time_ns": 9 * SECOND_NS}
+    held = told | {"kind": "member_assignment", "epoch": 1, "entries": []}
+    left = told | {"kind": "group_tombstone", "record_type": 8}
+    _append(both.path / "source", "offsets", *(line | {"log_offset": 8} for line in (held, left, held)))
+    gone = [line for line in _joined(both, "offsets") if line["kind"] == "group_tombstone" and line["log_offset"] > 8]
+    assert {line["member_id"] for line in gone} == {"again"}
+
+
+def test_work_on_a_record_that_is_not_there_is_no_work_and_told(both: RunFolder) -> None:
+    """The trial is unknown for it; a line that could not be read stays, without its place."""
+    stray = {"time_ns": 26 * SECOND_NS, "member": "m0", "incarnation": 1, **THERE, "offset": 7777}
+    _append(both.path / "source", "consumer-m0-1", stray | {"kind": "processed"}, stray | {"kind": "bad_line"})
+    (bad,) = (line for line in _joined(both, "consumer-m0-1") if line["kind"] == "bad_line")
+    assert "offset" not in bad
+    told = [line["message"] for line in raw_lines(both.history / "run.jsonl") if line["kind"] == "environment"]
+    assert told == ["members on the mirror told of 1 records that are not in its topics"]

@@ -28,8 +28,8 @@ def test_an_offset_is_that_of_the_same_record(shifted: OffsetMap) -> None:
 
 
 def test_a_position_is_after_the_records_before_it(shifted: OffsetMap) -> None:
-    """Below the first one it is the first; no position stays none; in a partition without records it is the start."""
-    assert [shifted.position_of(0, there) for there in (0, 100, 101, 103, 104, 105, 900)] == [0, 0, 1, 3, 5, 6, 6]
+    """Below the first one it is the first, past the end as far past it; no position stays none."""
+    assert [shifted.position_of(0, there) for there in (0, 100, 101, 103, 104, 105, 107)] == [0, 0, 1, 3, 5, 6, 8]
     assert [shifted.position_of(0, -1), shifted.position_of(7, 100)] == [-1, 0]
 
 
@@ -48,4 +48,4 @@ def test_what_one_side_lacks_is_named() -> None:
     told = offset_map(source, mirror)
     assert told.missing == ((0, 1), (1, 0))
     assert told.strange == ((0, 6), (1, 9))
-    assert (told.position_of(0, 6), told.position_of(0, 7)) == (1, 1)
+    assert (told.position_of(0, 6), told.position_of(0, 7)) == (1, 2)

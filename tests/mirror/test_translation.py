@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
+import orjson
 import pytest
 
 from kafka_trial.mirror.translation import KeptPairs, Pair, Position, least_start
@@ -23,12 +25,14 @@ def test_a_position_is_translated_by_the_last_kept_pair_below_it() -> None:
     assert [kept.translated(offset) for offset in (99, 100, 150, 302, 350)] == [None, 100, 101, 302, 303]
 
 
-def test_pairs_are_kept_more_thinly_towards_the_beginning() -> None:
-    """The latest offset has passed 1024: of those below it only the first is left, and a position just below it is
-    translated there."""
-    assert _kept(*range(0, 1021, 10)).translated(1019) == 1011
-    kept = _kept(*range(0, 1031, 10))
-    assert [kept.translated(offset) for offset in (1019, 1029, 1030)] == [1, 1, 1030]
+def test_pairs_are_kept_as_mirror_maker_keeps_them() -> None:
+    """Asked of its own OffsetSyncStore (connect-mirror 4.3.1): after so many more pairs, the source's position to which
+    it translates another one; the last pairs begin a topic that was made anew."""
+    kept = KeptPairs()
+    for told in orjson.loads((Path(__file__).parent / "offset_sync_store.json").read_bytes()):
+        for offset in told["pairs"]:
+            kept.take(Pair(0, offset, offset + 1000))
+        assert [[position, kept.translated(position)] for position, _ in told["translated"]] == told["translated"]
 
 
 def test_a_topic_that_was_made_anew_has_no_earlier_pairs() -> None:

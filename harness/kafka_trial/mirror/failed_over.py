@@ -14,6 +14,7 @@ from kafka_trial.mirror.translation import Pair, Position, least_start
 
 PAIRS: Final = "offset-pairs.jsonl"  # in the run folder of the mirror: what MirrorMaker translates by
 FAIL_OVER: Final = "fail-over"
+OF_MEMBERS: Final = ("group", "member", "group_epoch", "member_assignment")  # begin when members come to a group
 
 Line = dict[str, Any]
 
@@ -34,8 +35,8 @@ def failed_over(
 ) -> Iterator[Line]:
     """Yields the event `failed_over` of a trial whose group went to its mirror; nothing of others.
 
-    Of each partition it says what was committed when the group left, from where it began on the mirror, and the least
-    from where it had to begin: as MirrorMaker translates (None: nobody knows). Besides, how many records the mirror
+    Of each partition it says what was committed when the group left, what position it had on the mirror when it came,
+    and the least to which MirrorMaker may have translated it (None: nobody knows). Besides, how many records the mirror
     lacks (`missing`), has twice (`surplus`), or has although the source has none such (`strange`).
     """
     journal = list(raw_lines(source.history / "nemesis.jsonl"))
@@ -43,9 +44,6 @@ def failed_over(
     if seen is None or not seen.get("details"):
         return
     details = seen["details"]
-    left_ms = wall_ns(source, details["left_ns"]) // 1_000_000
-    every_s = source.read_json("scenario.json")["mirror"]["checkpoints_every_s"]
-    pairs, positions = _pairs(mirror), _positions(source)
     yield {
         "schema": SCHEMA,
         "source": "run",
@@ -58,31 +56,49 @@ def failed_over(
         "missing": sum(len(topic.offsets.missing) for topic in topics),
         "surplus": sum(topic.offsets.surplus for topic in topics),
         "strange": sum(len(topic.offsets.strange) for topic in topics),
-        "entries": [
-            {
-                "topic": topic.name,
-                "partition": partition,
-                "committed_offset": _last(positions[topic.name, partition], left_ms),
-                "begun_offset": _begun(topic, partition, details["starts"]),
-                "least_offset": least_start(
-                    pairs[topic.name, partition], positions[topic.name, partition], left_ms=left_ms, every_s=every_s
-                ),
-            }
-            for topic in topics
-            for partition in topic.offsets.partitions
-        ],
+        "entries": list(_entries(source, mirror, topics, left_ns=details["left_ns"])),
     }
 
 
-def mirror_problems(topics: Sequence[MirroredTopic], came_ns: int) -> Iterator[Line]:
+def _entries(source: RunFolder, mirror: RunFolder, topics: Sequence[MirroredTopic], *, left_ns: int) -> Iterator[Line]:
+    left_ms = wall_ns(source, left_ns) // 1_000_000
+    every_s = source.read_json("scenario.json")["mirror"]["checkpoints_every_s"]
+    pairs, positions, begun = _pairs(mirror), _positions(source), positions_before_members(mirror)
+    for topic in topics:
+        for partition in topic.offsets.partitions:
+            place, there = (topic.name, partition), begun.get((topic.on_mirror, partition))
+            yield {
+                "topic": topic.name,
+                "partition": partition,
+                "committed_offset": _last(positions[place], left_ms),
+                "begun_offset": None if there is None else topic.offsets.position_of(partition, there),
+                "bound_offset": least_start(pairs[place], positions[place], left_ms=left_ms, every_s=every_s),
+            }
+
+
+def positions_before_members(mirror: RunFolder) -> dict[Slice, int]:
+    """Returns what the offsets log of the mirror held for the group when its first members came, by its own order:
+    whoever had written it."""
+    found: dict[Slice, int] = {}
+    for line in raw_lines(mirror.history / "offsets.jsonl"):
+        if line["kind"] in OF_MEMBERS:
+            break
+        if line["kind"] == "committed":
+            found[line["topic"], line["partition"]] = line["committed_offset"]
+    return found
+
+
+def mirror_problems(topics: Sequence[MirroredTopic], came_ns: int, *, strayed: int) -> Iterator[Line]:
     """Yields an event for each topic that is not on the mirror as it is on the source: what became of the records that
-    it concerns is not known."""
+    it concerns is not known; and one where lines of work are `strayed`."""
+    about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
+    if strayed:
+        yield about | {"message": f"members on the mirror told of {strayed:,} records that are not in its topics"}
     for topic in topics:
         offsets = topic.offsets
         found = {"lacks": len(offsets.missing), "holds twice": offsets.surplus, "alone has": len(offsets.strange)}
         told = ", ".join(f"{what} {count:,} records" for what, count in found.items() if count)
         if told:
-            about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
             yield about | {"message": f"the mirror of {topic.name} is not as its source: it {told}"}
 
 
@@ -98,11 +114,6 @@ def wall_ns(source: RunFolder, at_ns: int) -> int:
 def _last(positions: Sequence[Position], until_ms: int) -> int | None:
     before = [one.offset for one in positions if one.time_ms <= until_ms]
     return before[-1] if before else None
-
-
-def _begun(topic: MirroredTopic, partition: int, starts: Mapping[str, Mapping[str, int]]) -> int | None:
-    position = starts.get(topic.on_mirror, {}).get(str(partition))
-    return None if position is None else topic.offsets.position_of(partition, position)
 
 
 def _pairs(mirror: RunFolder) -> Mapping[Slice, list[Pair]]:

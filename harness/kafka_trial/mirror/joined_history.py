@@ -8,9 +8,10 @@ was redelivered.
 
 What a cluster counts by itself is continued: generations and epochs of the group, places in its offsets log. Brokers of
 the mirror are FIRST_BROKER and up. Positions that somebody else has written on the mirror (MirrorMaker, or a tool,
-before members came or after they had left) are no commits of the group, and are left out: from where members began
-there, the coordinator's answers to them say. Members of the source (KIP-848) are told as gone when the group comes to
-the mirror: whoever coordinates it there never heard of them, and on the source they expire a session later.
+before members came, by the order of its log, or after they had left) are no commits of the group, and are left out:
+from where members began there, the coordinator's answers to them say. Members of the source (KIP-848) are told as gone
+when the group comes to the mirror: whoever coordinates it there never heard of them, and on the source they expire a
+session later.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import orjson
 
 from kafka_trial.history.event import SCHEMA
 from kafka_trial.history.store import RunFolder, raw_lines
+from kafka_trial.mirror.failed_over import OF_MEMBERS as MEMBERS_COME
 from kafka_trial.mirror.failed_over import Line, MirroredTopic, failed_over, mirror_problems, wall_ns
 from kafka_trial.mirror.offset_map import Copy, offset_map
 
@@ -34,7 +36,6 @@ FIRST_BROKER: Final = 100
 MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each in one file
 SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were started on the mirror say so
 ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
-OF_THE_GROUP: Final = ("group_state", "coordinator")
 ROOM: Final = 10_000  # places between both offsets logs, for the tombstones of the source's members
 OF_MEMBERS: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
 EPOCHS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
@@ -42,14 +43,19 @@ LISTS: Final = ("entries", "assigned", "pending")
 COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
 POSITIONS_IN: Final = ("FETCH", "LIST_OFFSETS")  # requests whose `offset` is a position, not a record's place
 
+OF_WORK: Final = ("delivered", "processed")
 NEVER: Final = 2**63 - 1
 
 
 @dataclass
 class MirrorPart:
-    """What the part on the mirror continues: the highest `epoch` of the group and the last place in the offsets log
-    that is the source's; from when to when members were at work there (monotonic clock; `came_wall_ns` by the wall
-    clock); and which lane of a member on the source its lane on the mirror is."""
+    """What the part on the mirror continues, and what it is called on the source.
+
+    `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, that are the source's. From
+    when to when members were at work on the mirror: `…_wall_ns` by the wall clock, the others by the monotonic one.
+    `lanes`: which lane of a member on the source its lane on the mirror is; `homes`: of which topic of the source each
+    id is. `strayed`: how many lines of work were of no record that the mirror has.
+    """
 
     topics: tuple[MirroredTopic, ...]
     epoch: int = 0
@@ -58,22 +64,36 @@ class MirrorPart:
     came_ns: int = NEVER
     left_ns: int = NEVER
     lanes: Mapping[int, int] = field(default_factory=dict)
-    came_wall_ns: int = 0
+    came_wall_ns: int = NEVER
+    left_wall_ns: int = NEVER
+    homes: Mapping[str, str] = field(default_factory=dict)
+    strayed: int = 0
 
     def __post_init__(self) -> None:
         self._by_name = {one.on_mirror: one for one in self.topics}
         self._by_id = {one.id_on_mirror: one for one in self.topics if one.id_on_mirror}
 
-    def is_of_mirror(self, line: Line) -> bool:
-        """Whether a line is of a topic that only the mirror calls so."""
-        topic = self._by_name.get(str(line.get("topic")))
-        return topic is not None and topic.name != topic.on_mirror
+    def effect(self, line: Line) -> Line:
+        """Returns an effect of a member on the mirror; one that names a place there, by its record's id, names that on
+        the source. Where the record at that place is of no topic here, nothing is known of its place."""
+        if line["time_ns"] < self.came_ns or line.get("partition") is None or line.get("offset") is None:
+            return line
+        home = self.homes.get(str(line.get("id")))
+        topic = next((one for one in self.topics if one.name == home), None)
+        offset = None if topic is None else topic.offsets.offset_of(line["partition"], line["offset"])
+        told = {name: value for name, value in line.items() if name not in ("topic", "partition", "offset")}
+        if topic is None or offset is None:
+            return told
+        return told | {"topic": topic.name, "partition": line["partition"], "offset": offset}
 
     def on_source(self, line: Line) -> Line | None:
         """Returns a line of the mirror's history as one of the source's; None: it has no meaning there."""
         api = str(line.get("api", ""))
         told = self._with_place(line, api)
+        if told is None and line["kind"] == "bad_line":
+            told = {name: value for name, value in line.items() if name not in ("topic", "partition", "offset")}
         if told is None:
+            self.strayed += line["kind"] in OF_WORK
             return None
         for name in LISTS:
             if name in told:
@@ -167,13 +187,15 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
         lines: Iterable[Line] = raw_lines(file)
         if file.stem in MERGED:
             on_mirror = _on_source(_of_the_group(raw_lines(mirror.history / file.name), part), part)
-            own = list(_until_left(file.stem, lines, part))
-            gone = _members_gone(own, part) if file.stem == "offsets" else []
-            lines = sorted((*own, *gone, *on_mirror), key=itemgetter("time_ns"))
+            own = list(_until_left(lines, part))
+            if file.stem == "offsets":
+                lines = (*own, *_members_gone(own, part), *on_mirror)  # in the order of the log
+            else:
+                lines = sorted((*own, *on_mirror), key=itemgetter("time_ns"))
         elif file.stem.startswith("consumer-") and _is_on_mirror(file):
             lines = _on_source(lines, part)
         elif file.stem == "sink":
-            lines = (_effect(line, part) for line in lines)
+            lines = map(part.effect, lines)
         elif file.stem == "run":
             lines = sorted((*lines, *_told_of_mirror(source, mirror, part)), key=itemgetter("time_ns"))
         _write(place, file.stem, lines)
@@ -185,7 +207,7 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
 def _told_of_mirror(source: RunFolder, mirror: RunFolder, part: MirrorPart) -> Iterator[Line]:
     if part.came_ns != NEVER:
         yield from failed_over(source, mirror, part.topics, part.came_ns, part.log_offset)
-        yield from mirror_problems(part.topics, part.came_ns)
+        yield from mirror_problems(part.topics, part.came_ns, strayed=part.strayed)
 
 
 def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> MirrorPart:
@@ -197,16 +219,21 @@ def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredT
     lanes = {line["member"]: line["lane"] for cluster, line in started if cluster != MIRROR}
     came = [line for cluster, line in started if cluster == MIRROR]
     came_ns = min((line["time_ns"] for line in came), default=NEVER)
-    ended_ns = [line["time_ns"] for file in there for line in raw_lines(file) if line["kind"] == "exited"]
+    left_ns = max(
+        (line["time_ns"] for file in there for line in raw_lines(file) if line["kind"] == "exited"), default=NEVER
+    )
+    read = raw_lines(source.history / "observer.jsonl")
     return MirrorPart(
         tuple(topics),
         max(epochs, default=0),
         log[-1]["log_partition"] if log else None,
         max((line["log_offset"] for line in log), default=-1) + ROOM,
         came_ns,
-        max(ended_ns, default=NEVER),
+        left_ns,
         {line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
-        wall_ns(source, came_ns) if came else 0,
+        NEVER if came_ns == NEVER else wall_ns(source, came_ns),
+        NEVER if left_ns == NEVER else wall_ns(source, left_ns),
+        {line["id"]: line["topic"] for line in read if line["kind"] == "record" and line["id"] is not None},
     )
 
 
@@ -219,20 +246,23 @@ def _first(file: Path) -> list[Line]:
     return list(islice(raw_lines(file), 1))
 
 
-def _until_left(source: str, lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
-    """Yields the source's own lines; what it says of the group is of no interest since that is on the mirror."""
+def _until_left(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
+    """Yields the source's own lines; what it says of the group is of no interest since that is on the mirror. A line
+    may be read after members came, and have been written before."""
     for line in lines:
-        of_group = line["kind"] in OF_THE_GROUP or (source == "offsets" and "group" in line)
-        if not (of_group and line["time_ns"] >= part.came_ns):
+        before = line.get("source_wall_ns", part.came_wall_ns + 1) <= part.came_wall_ns
+        if "group" not in line or line["time_ns"] < part.came_ns or before:
             yield line
 
 
 def _members_gone(lines: Sequence[Line], part: MirrorPart) -> Iterator[Line]:
     """Yields the tombstones of the members that the source's log still has when the group comes to the mirror."""
-    members = {line["member_id"]: line["group"] for line in lines if line["kind"] == "member_assignment"}
+    members: dict[str, str] = {}
     for line in lines:
-        if line["kind"] == "group_tombstone" and line.get("record_type") in OF_MEMBERS:
-            members.pop(line.get("member_id"), None)
+        if line["kind"] in ("member", "target", "member_assignment"):
+            members[line["member_id"]] = line["group"]
+        elif line["kind"] == "group_tombstone" and line.get("record_type") in OF_MEMBERS:
+            members.pop(str(line.get("member_id")), "")
     records = [(group, member, record) for member, group in members.items() for record in OF_MEMBERS]
     for place, (group, member, record) in enumerate(records, part.log_offset + 1 - ROOM):
         told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": part.came_ns, "kind": "group_tombstone"}
@@ -241,20 +271,20 @@ def _members_gone(lines: Sequence[Line], part: MirrorPart) -> Iterator[Line]:
 
 
 def _of_the_group(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
-    """Yields what the mirror says of the group since that is there; commits, only while it is."""
+    """Yields what the mirror says of the group since that is there; commits, only while it is; and what could not be
+    read of its log."""
+    came = False
     for line in lines:
-        by_others = line["kind"] in COMMITS and line["time_ns"] > part.left_ns
-        if "group" in line and line["time_ns"] >= part.came_ns and not by_others:
+        of_log = "log_offset" in line
+        came = came or line["kind"] in MEMBERS_COME
+        written_later = line["kind"] in COMMITS and line.get("source_wall_ns", 0) > part.left_wall_ns
+        of_group = "group" in line and (came if of_log else line["time_ns"] >= part.came_ns)
+        if (of_group or line["kind"] == "undecodable") and not written_later:
             yield line
 
 
 def _on_source(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
     return (told for line in lines if (told := part.on_source(line)) is not None)
-
-
-def _effect(line: Line, part: MirrorPart) -> Line:
-    """Returns what the sink took, with the place of its record on the source where it names one on the mirror."""
-    return part.on_source(line) or line if part.is_of_mirror(line) else line
 
 
 def _write(place: RunFolder, source: str, lines: Iterable[Line]) -> None:

@@ -70,7 +70,8 @@ class OffsetMap:
         if position < 0 or known is None or not known.there:
             return position if position < 0 else 0
         before = bisect_left(known.there, position)
-        return known.here[0] if before == 0 else known.furthest[before - 1] + 1
+        beyond = max(0, position - known.there[-1] - 1)  # of one past the end
+        return known.here[0] if before == 0 else known.furthest[before - 1] + 1 + beyond
 
 
 def offset_map(source: Iterable[Copy], mirror: Iterable[Copy]) -> OffsetMap:

@@ -1,11 +1,9 @@
 """From where a group may begin on a mirror whose MirrorMaker translates its positions: the bound of what is done again.
 
 MirrorMaker writes down pairs of offsets, each of the same record on both sides, at least one for every offset.lag.max
-records (KIP-382). It keeps the latest and, ever more thinly towards the beginning, some of those before it
-(OffsetSyncStore: of the pairs that share the high bits of the latest offset, for each number of bits the first one;
-KAFKA-12635, KAFKA-14666). A position is translated by the last kept pair at or below it: to the pair itself where it is
-the very one, else to the record after it. So a group that is just below a power of two which the latest pair has
-passed, is translated far back.
+records (KIP-382). Of each partition it keeps 64 of them, in places of their own: the latest, and ever more thinly those
+before it (KAFKA-14666; OffsetSyncStore of 4.3). A position is translated by the last kept pair at or below it: to the
+pair itself where it is the very one, else to the record after it.
 
 Positions are translated every so often, and written for groups without members on the mirror as often; neither goes
 back. So where the group begins is at least what one such round has found: of every stretch of time that holds a whole
@@ -19,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-BITS: Final = 64
+PLACES: Final = 64
 LATE_MS: Final = 2000  # a round that is due begins so much later at most, on a machine with much else to do
 
 
@@ -45,15 +43,31 @@ class KeptPairs:
     _pairs: list[Pair] = field(default_factory=list)
 
     def take(self, pair: Pair) -> None:
-        """Takes the next pair that was written down."""
-        if not self._pairs or self._pairs[0].upstream > pair.upstream:
-            self._pairs = [pair] * BITS
+        """Takes the next pair that was written down. One that lies before the latest is of another log."""
+        before = self._pairs
+        if not before or before[0].upstream > pair.upstream:
+            self._pairs = [pair] * PLACES
             return
-        self._pairs[0] = pair
-        for bits in range(1, BITS):
-            if self._pairs[bits].upstream >> bits == pair.upstream >> bits:
-                return
-            self._pairs[bits] = pair
+        self._pairs, candidate, at = [pair, *before[1:]], pair, 0
+        for place in range(1, PLACES):
+            passes = True
+            while passes:  # of those that were kept, the next that may stand here takes the place of the candidate
+                waiting = before[at]
+                fits = self._fits(waiting, place)
+                candidate = waiting if fits else candidate
+                passes = waiting is before[min(at + 1, PLACES - 1)] or not _is_apart(
+                    self._pairs[place - 1], waiting, place - 1
+                )
+                at += fits or passes
+                passes = passes and at < place
+            if _is_recent(self._pairs[place - 1], self._pairs[place], place):
+                return  # whoever stands here is near enough, and so are all behind it
+            self._pairs[place] = candidate
+
+    def _fits(self, pair: Pair, place: int) -> bool:
+        newer, older = self._pairs[place - 1], self._pairs[min(place + 1, PLACES - 1)]
+        room = place + 1 >= PLACES or _is_apart(pair, older, place)
+        return room and _is_recent(newer, pair, place) and _is_apart(newer, pair, place - 1)
 
     def translated(self, offset: int) -> int | None:
         """Returns a position of the source as the last record of the source that is surely before it on the mirror, and
@@ -62,6 +76,17 @@ class KeptPairs:
         if pair is None:
             return None
         return pair.upstream if pair.upstream == offset else pair.upstream + 1
+
+
+def _is_recent(newer: Pair, pair: Pair, place: int) -> bool:
+    """Whether a pair is near enough to the one before it to stand at a place: by fewer than half as many records more
+    as places count in powers of two."""
+    return newer is pair or newer.upstream <= pair.upstream + 2 ** (place - 1)
+
+
+def _is_apart(newer: Pair, pair: Pair, place: int) -> bool:
+    """Whether a pair is far enough from the newer one at a place to be worth a place of its own."""
+    return newer is pair or newer.upstream >= pair.upstream + 2 ** max(place - 2, 0)
 
 
 def least_start(pairs: Iterable[Pair], positions: Sequence[Position], *, left_ms: int, every_s: float) -> int | None:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def redeliveries(batch: Batch) -> Redeliveries:
     """Returns what was delivered before, and again."""
     starts, floor = _begun_again(batch)
-    anywhere = begun_anywhere(batch)[starts["ownership_epoch"]]
+    anywhere = begun_anywhere(batch)[starts["ownership_epoch"]] & starts["elsewhere"]
     below = (starts["offset"] < floor) & starts["elsewhere"] & ~truncated_below(batch, starts, floor)
-    below |= anywhere & starts["elsewhere"]
+    below |= anywhere
     starts = starts.having(anywhere=anywhere)
     told = starts.having(floor=floor, below_floor=below)
     names = ("slice", "offset", "source", "seq", "ownership_epoch", "floor", "below_floor", "left", "whose", "anywhere")
-    seen = (_with_neither(rows).only(*names) for rows in done_again(batch))
+    seen = (_by_effects(batch, rows).only(*names) for rows in done_again(batch))
     again, held = stacked(told.only(*names), *seen), ownership_epochs(batch)
     why = undecided_because(
         (Undecided.LEFT_BEFORE_SEEK, again["left"]),
@@ -50,9 +50,11 @@ def redeliveries(batch: Batch) -> Redeliveries:
     )
 
 
-def _with_neither(rows: Table) -> Table:
-    neither = np.zeros(len(rows), np.bool_)
-    return rows.having(left=neither, anywhere=neither)
+def _by_effects(batch: Batch, rows: Table) -> Table:
+    held = rows["ownership_epoch"]
+    anywhere = picked(begun_anywhere(batch).astype(np.int64), held, 0) == 1
+    left, below = np.zeros(len(rows), np.bool_), rows["below_floor"] | anywhere
+    return rows.having(left=left, anywhere=anywhere, below_floor=below)
 
 
 @index

@@ -164,7 +164,7 @@ def least_on_mirror(batch: Batch) -> Ints:
     """Returns from where each ownership epoch had to begin at least if it is the first on a mirror that the group
     failed over to; NONE: nobody knows."""
     fail_over = batch.trial_context.fail_over
-    told = {} if fail_over is None else {one.slice: one.least for one in fail_over.starts}
+    told = {} if fail_over is None else fail_over.least
     by_slice = [told.get(number) for number in batch.slices.tolist()]
     least = np.array([NONE if one is None else one for one in by_slice], np.int64)
     return least[ownership_epochs(batch)["slice"]]

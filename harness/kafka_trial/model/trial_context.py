@@ -418,18 +418,21 @@ class PositionProducer:
         return {place for group in self.together for place in group}
 
 
+RAW = "raw"  # the way of failing over that copies positions as they are
+
+
 @dataclass(frozen=True)
 class MirrorStart:
     """How a slice was taken up on a mirror, in offsets of the source; None: nobody knows.
 
-    `committed`: what was committed on the source when the group left. `begun`: from where it began on the mirror.
-    `least`: from where it had to begin at least, if its positions had been translated as the mirror does.
+    `committed`: what was committed on the source when the group left. `begun`: the position that the group had on the
+    mirror when it came. `bound`: the least that the mirror may have translated its position to.
     """
 
     slice: int
     committed: int | None = None
     begun: int | None = None
-    least: int | None = None
+    bound: int | None = None
 
 
 @dataclass(frozen=True)
@@ -443,6 +446,12 @@ class FailOver:
     log_offset: int
     way: str = ""
     starts: tuple[MirrorStart, ...] = ()
+
+    @property
+    def least(self) -> Mapping[int, int | None]:
+        """From where each slice had to be taken up at least: from where the group was told to; or, where somebody had
+        copied the positions of the source as they are, from where a translation would have led."""
+        return {one.slice: one.bound if self.way == RAW else one.begun for one in self.starts}
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,9 @@ def mirror_problem(consumer: ConsumerSpec, scenario: Scenario) -> str | None:
             consumer.progress.kind != "kafka"
         ),
         "it hands records on through topics, which are not mirrored": bool(consumer.progress.through),
+        "it claims at-most-once, and where positions are translated records come again": (
+            consumer.claim.delivery == "at-most-once"
+        ),
         "its output goes to a topic, which is not mirrored": consumer.evidence.sink == "topic",
         "it is an image, and the mirror is not of containers": consumer.image is not None,
     }

@@ -195,11 +195,11 @@ def _failed_over(trial_context: TrialContext) -> Iterator[str]:
     """Yields how far from its last positions a group began on a mirror, and how far back a translation explains."""
     if (told := trial_context.fail_over) is None:
         return
-    known = [(one.committed, one.begun, one.least) for one in told.starts if one.committed is not None]
-    moves = [(begun - committed) for committed, begun, _ in known if begun is not None]
+    known = [(one.committed, one.begun, one.bound) for one in told.starts if one.committed is not None]
+    moves = [begun - committed for committed, begun, _ in known if begun is not None]
     back, ahead = -sum(move for move in moves if move < 0), sum(move for move in moves if move > 0)
-    least = [committed - least for committed, _, least in known if least is not None]
-    explained = f"{sum(max(0, one) for one in least):,} records in {len(least)} of {len(told.starts)} partitions"
+    bounds = [committed - bound for committed, _, bound in known if bound is not None]
+    explained = f"{sum(max(0, one) for one in bounds):,} records in {len(bounds)} of {len(told.starts)} partitions"
     yield (
         f"on the mirror (by the way {told.way}) the group began {back:,} records before what it had committed, and "
         f"{ahead:,} after it; as the mirror translates positions, it may begin as early as {explained} before"

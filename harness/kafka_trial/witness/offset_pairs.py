@@ -44,15 +44,18 @@ def main() -> int:
     from kafka_trial.witness.control_read import reader_settings
 
     bootstrap, file = sys.argv[1], Path(sys.argv[2])
+    part = file.with_name(f".{file.name}.part")
     consumer = Consumer(reader_settings(bootstrap))
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     until_s = time.monotonic() + READ_WITHIN_S
-    with file.open("wb") as lines:
+    with part.open("wb") as lines:
         while time.monotonic() < until_s:
             for message in consumer.consume(500, POLL_S):
                 problem = message.error()
                 if problem is not None and problem.code() == KafkaError._PARTITION_EOF:
                     consumer.close()
+                    lines.close()
+                    part.rename(file)  # a part of the pairs would lead elsewhere
                     return 0
                 if problem is None:
                     told = {"time_ms": message.timestamp()[1], **decoded(message.key() or b"", message.value() or b"")}

@@ -348,9 +348,11 @@ class Trial:
         return self.fail_over is not None and place > self.fail_over.details["log_offset"]
 
     def least_on_mirror(self, tp: tuple[str, int]) -> int | None:
-        """From where the group had to begin there at least; None: nobody knows."""
-        entries = [] if self.fail_over is None else self.fail_over.details["entries"]
-        return next((one["least_offset"] for one in entries if (one["topic"], one["partition"]) == tp), None)
+        """From where the group had to begin there at least; None: nobody knows. Where positions were copied as they
+        are, that is where a translation would have led; else where it was told to."""
+        told = {} if self.fail_over is None else self.fail_over.details
+        name = "bound_offset" if told.get("way") == "raw" else "begun_offset"
+        return next((one[name] for one in told.get("entries", ()) if (one["topic"], one["partition"]) == tp), None)
 
     @cached_property
     def faults_begin_ns(self) -> float:
@@ -1446,10 +1448,17 @@ class Partition:
         if not there:
             return floor
         least = self.trial.least_on_mirror(self.tp)
-        earliest_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns)
-        if least is None and all(commit.effect_ns >= earliest_ns - TOLERANCE_NS for commit in commits if commit.value):
+        if self.is_begun_anywhere(ownership_epoch):
             return None
         return floor if least is None or floor is None else max(floor, least)
+
+    def is_begun_anywhere(self, ownership_epoch: OwnershipEpoch | None) -> bool:
+        """It began on a mirror before the group had committed there, and nobody knows from where it had to."""
+        if ownership_epoch is None or ownership_epoch.opened.time_ns < self.trial.fail_over_ns:
+            return False
+        sure_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns) - TOLERANCE_NS
+        there = [one for one in self.commits if one.value is not None and self.trial.is_on_mirror(one.place)]
+        return self.trial.least_on_mirror(self.tp) is None and all(one.effect_ns >= sure_ns for one in there)
 
     def _floor_by(self, ownership_epoch: OwnershipEpoch, commits: list[Commit]) -> int | None:
         if ownership_epoch.source in self.trial.untimed:
@@ -2178,6 +2187,8 @@ def redelivered(p: Partition) -> Iterator[Found | None]:
         ):
             yield p.found(delivery.offset) if delivery in surely else None
     for offset, effect in naive_effects.further(p):
+        if p.is_begun_anywhere(p.opened_last(effect.time_ns)):
+            continue
         if not p.trial.progress_in_kafka or not naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
 
@@ -2187,11 +2198,14 @@ def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
     for delivery in _repeated(p, p.begun):
         floor, retry = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None, p.is_retry(delivery)
         if floor is None and not retry:
-            yield None
+            if _had_elsewhere(delivery, p.begun) or not p.is_begun_anywhere(delivery.ownership_epoch):
+                yield None
         elif floor is not None and delivery.offset < floor and _had_elsewhere(delivery, p.begun):
             yield None if retry else p.found(delivery.offset)
     for offset, effect in naive_effects.further(p):
-        if naive_effects.is_below_floor(p, offset, effect):
+        if p.is_begun_anywhere(p.opened_last(effect.time_ns)):
+            yield None
+        elif naive_effects.is_below_floor(p, offset, effect):
             yield p.found(offset)
         elif effect.member is None and naive_effects.is_below_floor(p, offset, effect, of_owners=True):
             yield None
