@@ -13,7 +13,7 @@ from kafka_trial.mirror.offset_map import OffsetMap
 from kafka_trial.mirror.translation import Pair, Position, least_start
 
 PAIRS: Final = "offset-pairs.jsonl"  # in the run folder of the mirror: what MirrorMaker translates by
-FAIL_OVER: Final = "fail-over"
+FAIL_OVER, TRANSLATED = "fail-over", "translated"
 OF_MEMBERS: Final = ("group", "member", "group_epoch", "member_assignment")  # begin when members come to a group
 
 Line = dict[str, Any]
@@ -88,12 +88,25 @@ def positions_before_members(mirror: RunFolder) -> dict[Slice, int]:
     return found
 
 
-def mirror_problems(topics: Sequence[MirroredTopic], came_ns: int, *, strayed: int) -> Iterator[Line]:
+def mirror_problems(
+    topics: Sequence[MirroredTopic], came: Sequence[Line], came_ns: int, *, strayed: int
+) -> Iterator[Line]:
     """Yields an event for each topic that is not on the mirror as it is on the source: what became of the records that
-    it concerns is not known; and one where lines of work are `strayed`."""
+    it concerns is not known; one where lines of work are `strayed`; and one where MirrorMaker had translated positions
+    further back than it does in time, which is no doing of the group."""
     about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
     if strayed:
         yield about | {"message": f"members on the mirror told of {strayed:,} records that are not in its topics"}
+    late = [
+        entry["bound_offset"] - entry["begun_offset"]
+        for told in came
+        for entry in told["entries"]
+        if told["way"] == TRANSLATED and None not in (entry["begun_offset"], entry["bound_offset"])
+    ]
+    if any(records > 0 for records in late):
+        records = sum(max(0, one) for one in late)
+        told_late = f"MirrorMaker was late: its positions were {records:,} records further back than they are in time"
+        yield about | {"message": told_late}
     for topic in topics:
         offsets = topic.offsets
         found = {"lacks": len(offsets.missing), "holds twice": offsets.surplus, "alone has": len(offsets.strange)}

@@ -206,8 +206,9 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
 
 def _told_of_mirror(source: RunFolder, mirror: RunFolder, part: MirrorPart) -> Iterator[Line]:
     if part.came_ns != NEVER:
-        yield from failed_over(source, mirror, part.topics, part.came_ns, part.log_offset)
-        yield from mirror_problems(part.topics, part.came_ns, strayed=part.strayed)
+        came = list(failed_over(source, mirror, part.topics, part.came_ns, part.log_offset))
+        yield from came
+        yield from mirror_problems(part.topics, came, part.came_ns, strayed=part.strayed)
 
 
 def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> MirrorPart:
