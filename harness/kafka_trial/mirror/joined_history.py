@@ -188,10 +188,8 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
         if file.stem in MERGED:
             on_mirror = _on_source(_of_the_group(raw_lines(mirror.history / file.name), part), part)
             own = list(_until_left(lines, part))
-            if file.stem == "offsets":
-                lines = (*own, *_members_gone(own, part), *on_mirror)  # in the order of the log
-            else:
-                lines = sorted((*own, *on_mirror), key=itemgetter("time_ns"))
+            gone = _members_gone(own, part) if file.stem == "offsets" else ()
+            lines = sorted((*own, *gone, *on_mirror), key=itemgetter("time_ns"))
         elif file.stem.startswith("consumer-") and _is_on_mirror(file):
             lines = _on_source(lines, part)
         elif file.stem == "sink":
