@@ -14,7 +14,7 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.anomalies.invariant import list_invariants
-from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import SUFFIX, unpack
 from kafka_trial.report.explain import TABLE, calibrated
@@ -191,6 +191,12 @@ def test_a_part_of_the_grid_is_asked_for_by_suite() -> None:
         list(grid(times=1, suites=["tombstone"]))
 
 
+def _may_fail_over(spec: ConsumerSpec) -> bool:
+    """What a mirror translates is a position in Kafka, and leads back; it has the topics of the trial alone."""
+    in_kafka = spec.progress.kind == "kafka" and not spec.progress.through
+    return in_kafka and spec.evidence.sink != "topic" and spec.claim.delivery != "at-most-once"
+
+
 def test_the_grid_is_whole() -> None:
     """Every reference on every suite that its sink serves and that it is ready for, if it is quiet on six at most;
     every sin and twin on its own, sins on and off; each time with another seed."""
@@ -213,6 +219,9 @@ def test_the_grid_is_whole() -> None:
     one_topic = {name for name in references if not spec_from_toml(registry.find_consumer(name)).kafka.several_topics}
     assert {"python-fair-turns"} < one_topic < references
     pairs -= {(name, suite) for name in one_topic for suite in ("several-topics", "several-topics-killed")}
+    moves = {name for name in references if _may_fail_over(spec_from_toml(registry.find_consumer(name)))}
+    assert {"python-at-least-once", "aiokafka-long-orders"} < moves < references
+    pairs -= {(name, "fail-over") for name in references - moves}
     everywhere = {pair: 2 for pair in pairs if pair[1] not in NEED_A_SINK or pair[0] in posting}
     unusual = {name: suites for name in registry.consumers() if (suites := registry.unusual_suites(name))}
     everywhere |= {(name, suite): 2 for name, suites in unusual.items() for suite in suites}
