@@ -1,7 +1,7 @@
 """The cluster of a group is lost, and the group goes on at a mirror, at the positions that MirrorMaker has translated.
 
-Nothing may be skipped. What is done again must not begin earlier than where a translated position leads; the report says
-how far back that was, and how far it may be.
+Nothing may be skipped, and nothing done again from before the position that the group has on the mirror. The report
+says how far back that was, and how far it may be.
 """
 
 from kafka_trial.pytest_plugin import Trial
