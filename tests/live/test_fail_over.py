@@ -57,7 +57,7 @@ def test_positions_by_time_are_convicted(kafka_trial_session: Session, tmp_path:
     assert outcome.verdict.verdict == "fail", outcome.text
     skipped = [one for one in outcome.verdict.violations if one.anomaly == "skipped"]
     ahead = sum(begun - committed for committed, begun, _ in starts_of(outcome) if begun > committed)
-    assert sum(one.count for one in skipped) == ahead > 0
+    assert 0 < sum(one.count for one in skipped) <= ahead  # some of these had been done, and not committed yet
 
 
 def test_a_mirror_maker_that_ends_is_nobody_s_fault(kafka_trial_session: Session, tmp_path: Path) -> None:
