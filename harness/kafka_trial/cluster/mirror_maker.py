@@ -48,7 +48,7 @@ class MirrorSettings:
 
     `policy`: how topics are called on the mirror. `checkpoints_every_s`: how often positions are translated, and
     written for groups that have no member on the mirror. `offset_lag_max`: after so many records of a partition the
-    next pair of offsets is written down (offset.lag.max); what lies between two pairs is copied again by a group that
+    next pair of offsets is written down (offset.lag.max); what lies between two pairs is done again by a group that
     fails over. `translates`: the group's positions are written on the mirror.
     """
 

@@ -5,9 +5,9 @@ records (KIP-382). Of each partition it keeps 64 of them, in places of their own
 before it (KAFKA-14666; OffsetSyncStore of 4.3). A position is translated by the last kept pair at or below it: to the
 pair itself where it is the very one, else to the record after it.
 
-Positions are translated every so often, and written for groups without members on the mirror as often; neither goes
-back. So where the group begins is at least what one such round has found: of every stretch of time that holds a whole
-round, the least that it can have found in it.
+Positions are translated, and written for groups without members on the mirror, every so often; both only advance. So
+any stretch of time that holds a whole round gives a lower bound: the least that a round in it can have found. The
+highest bound counts.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class KeptPairs:
         return room and _is_recent(newer, pair, place) and _is_apart(newer, pair, place - 1)
 
     def translated(self, offset: int) -> int | None:
-        """Returns a position of the source as the last record of the source that is surely before it on the mirror, and
-        the next one: the source's position from which the group would go on. None: it is not translated."""
+        """Returns the source's position from which a group goes on that had committed `offset`; None: it is not
+        translated."""
         pair = next((one for one in self._pairs if one.upstream <= offset), None)
         if pair is None:
             return None
@@ -79,8 +79,7 @@ class KeptPairs:
 
 
 def _is_recent(newer: Pair, pair: Pair, place: int) -> bool:
-    """Whether a pair is near enough to the one before it to stand at a place: by fewer than half as many records more
-    as places count in powers of two."""
+    """Whether a pair is near enough to the newer one to stand at a place: at most 2 ** (place - 1) records behind."""
     return newer is pair or newer.upstream <= pair.upstream + 2 ** (place - 1)
 
 
