@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from kafka_trial.history.store import RunFolder
+from lab.cases import fail_overs
 from lab.cases.cold_neighbours import (
     FAULT,
     FIGURES,
@@ -95,13 +96,15 @@ def test_only_whole_pairs_count() -> None:
 def test_the_page_says_between_what_the_effect_lies() -> None:
     """By the ratios of pairs; nothing of fewer than five."""
     rows = [row(seed, neighbour=one, ms=10.0 * (1 + one)) for seed in range(1, 6) for one in (False, True)]
-    assert "| 10.0 | 20.0 | 2.00 | 2.00 to 2.00 |" in page(rows)
-    assert "in 5 of 5 trials without the neighbour, and in 5 of 5 with it" in page(rows)
-    assert "| - | fewer than 5 pairs |" in page(rows[:6])
-    assert "no commit yet" in page([])
+    assert "| 10.0 | 20.0 | 2.00 | 2.00 to 2.00 |" in page(rows, [])
+    assert "in 5 of 5 trials without the neighbour, and in 5 of 5 with it" in page(rows, [])
+    assert "| - | fewer than 5 pairs |" in page(rows[:6], [])
+    assert "no commit yet" in page([], [])
 
 
 def test_the_committed_page_is_made_of_the_committed_rows() -> None:
     """And of nothing else."""
     reports = reports_folder()
-    assert (reports.parent / "docs" / "cases" / "3.md").read_text() == page(read_rows(reports / ROWS_NAME))
+    assert (reports.parent / "docs" / "cases" / "3.md").read_text() == page(
+        read_rows(reports / ROWS_NAME), fail_overs.read_rows(reports / fail_overs.ROWS_NAME)
+    )

@@ -14,6 +14,7 @@ from lab.cases import (
     blocking_turns_page,
     cold_neighbours,
     cold_neighbours_page,
+    fail_overs,
     large_record_cures,
     large_records,
     large_records_page,
@@ -60,7 +61,7 @@ def _all(options: argparse.Namespace) -> int:
         STUCK_PARTITION: (_try_stuck, stuck_partition_page.write_page),
         BLOCKING_TURNS: (_try_blocking, blocking_turns_page.write_page),
         CRASHES: (_try_crashes, write_page),
-        COLD_NEIGHBOURS: (_try_neighbours, cold_neighbours_page.write_page),
+        COLD_NEIGHBOURS: (_try_fleet, cold_neighbours_page.write_page),
         LARGE_RECORDS: (_try_large, large_records_page.write_page),
     }
     statuses = [PASS]
@@ -79,8 +80,11 @@ def _try_stuck(options: argparse.Namespace, until_s: float | None, console: Cons
     stuck_partition.try_missing(wanted, until_s=until_s, side_by_side=options.side_by_side, say=console.say)
 
 
-def _try_neighbours(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
-    cold_neighbours.try_missing(until_s=until_s, say=console.say)
+def _try_fleet(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
+    if not options.only or "neighbours".startswith(tuple(options.only)):
+        cold_neighbours.try_missing(until_s=until_s, say=console.say)
+    if not options.only or "fail-overs".startswith(tuple(options.only)):
+        fail_overs.try_missing(until_s=until_s, say=console.say)
 
 
 def _try_blocking(options: argparse.Namespace, until_s: float | None, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""The page of case 3, `docs/cases/3.md`: the story, and a table made of the rows and of nothing else."""
+"""The page of case 3, `docs/cases/3.md`: the stories, and tables made of the rows and of nothing else."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 
 from kafka_trial.comparison.interval import paired_interval
 from kafka_trial.errors import PASS
+from lab.cases import fail_overs, fail_overs_page
 from lab.cases.cold_neighbours import CASE, FIGURES, ROWS_NAME, ColdNeighbourRow, control_pairs, read_rows
 from lab.repository import reports_folder
 
@@ -22,16 +23,19 @@ Pairs = Sequence[tuple[ColdNeighbourRow, ColdNeighbourRow]]
 def write_page() -> int:
     """Writes the page of the rows there are."""
     reports = reports_folder()
-    (reports.parent / "docs" / "cases" / f"{CASE}.md").write_text(page(read_rows(reports / ROWS_NAME)))
+    moves = fail_overs.read_rows(reports / fail_overs.ROWS_NAME)
+    text = page(read_rows(reports / ROWS_NAME), moves)
+    (reports.parent / "docs" / "cases" / f"{CASE}.md").write_text(text)
     return PASS
 
 
-def page(rows: Sequence[ColdNeighbourRow]) -> str:
-    """Returns the page."""
+def page(rows: Sequence[ColdNeighbourRow], moves: Sequence[fail_overs.FailOverRow]) -> str:
+    """Returns the page: the neighbours, then the fail-overs."""
     found = control_pairs(rows)
     table = ["| figure | without | with | ratio | between |", "| --- | --- | --- | --- | --- |"]
     table += [_figure(name, said, found) for name, said in FIGURES.items()] if found else []
-    return "\n".join([HEAD.read_text(), *table, "", _verdicts(found), "", _measured(found), ""])
+    neighbours = [HEAD.read_text(), *table, "", _verdicts(found), "", _measured(found), ""]
+    return "\n".join([*neighbours, fail_overs_page.part(moves)])
 
 
 def _figure(name: str, said: str, found: Pairs) -> str:
