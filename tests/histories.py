@@ -195,11 +195,11 @@ def tombstone() -> Line:
     return Line("offsets", "commit_tombstone", {"group": GROUP, "topic": TOPIC, "partition": 0})
 
 
-def failed_over(log_offset: int, begun: int | None, *, way: str = "translated", bound: int | None = None) -> Line:
-    """The group is on a mirror from now on, whose offsets log is that behind a place; the position that it had there,
-    and the least to which the mirror may have translated its own."""
-    entry = {"topic": TOPIC, "partition": 0, "begun_offset": begun, "bound_offset": bound}
-    return Line("run", "failed_over", {"way": way, "log_offset": log_offset, "entries": [entry]})
+def failed_over(log_offset: int, least: int | None) -> Line:
+    """The group is on a mirror from now on, whose offsets log is that behind a place; from where it had to go on at
+    least."""
+    entry = {"topic": TOPIC, "partition": 0, "least_offset": least}
+    return Line("run", "failed_over", {"way": "translated", "log_offset": log_offset, "entries": [entry]})
 
 
 def aborted(value: int) -> list[Line]:

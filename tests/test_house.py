@@ -191,7 +191,7 @@ ONLY_IN = {
     "confluent_kafka": {
         "workload.producer",
         "workload.writers",
-        "workload.taken_offsets",
+        "workload.used_offsets",
         "cluster.archive_clients",
         "nemesis.cold_reader",
         "trial.control_member",

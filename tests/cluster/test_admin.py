@@ -390,3 +390,25 @@ def test_a_leader_that_never_says_its_log_end_is_named(monkeypatch: pytest.Monke
     wanted = r"0\.3 s for the leaders of orders to tell its offsets, in vain; seen: .*OffsetNotAvailableError"
     with Admin("127.0.0.1:1") as admin, pytest.raises(UnjudgeableError, match=wanted):
         admin.log_ends("orders")
+
+
+DESCRIBED = {
+    "stable": ({"group_state": "Stable", "members": [{}, {}]}, 2),
+    "in a rebalance": ({"group_state": "PreparingRebalance", "members": [{}, {}]}, 0),
+    "nobody answered": (None, None),
+}
+
+
+@pytest.mark.parametrize(("described", "size"), DESCRIBED.values(), ids=DESCRIBED)
+def test_the_size_of_a_group_is_known_only_where_it_is_described(
+    monkeypatch: pytest.MonkeyPatch, described: dict[str, Any] | None, size: int | None
+) -> None:
+    """A coordinator that does not answer in time says nothing of its group, least of all that it is not stable."""
+
+    def describe(admin: Admin, group: str) -> dict[str, Any]:
+        if described is None:
+            raise UnjudgeableError("the cluster did not answer")
+        return described
+
+    monkeypatch.setattr(Admin, "describe_group", describe)
+    assert Admin("127.0.0.1:1").stable_size("orders") == size

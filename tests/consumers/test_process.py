@@ -271,6 +271,19 @@ def test_a_group_is_not_known_for_longer_than_it_was_looked_at(tmp_path: Path, m
         assert [failure.what for failure in group.wait_ready(1.5)] == ["never-assigned"]
 
 
+def test_on_another_cluster_a_silent_group_is_ready_when_that_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the coordinator of the first one had said."""
+    monkeypatch.setattr(process, "KNOWN_S", 0.35)
+    with group_on(None, tmp_path, STAYS, events="none", group_size=lambda: 1) as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+        group.leave_all()
+        group.move_to_cluster("mirror", LANES, ["t"], group_size=lambda: 0)
+        assert [failure.what for failure in group.wait_ready(1.0)] == ["never-assigned"]
+
+
 AWAITED = {
     ("none", ""): "its coordinator was not seen to have 1 members in a stable group for 4 s",
     ("jsonl", ""): (

@@ -30,11 +30,10 @@ LEFT: Lines = [
 ]  # the commit is at place 1 of the offsets log
 
 
-def came(least: int | None, start: int, *, answers: bool = True, way: str = "translated") -> Lines:
+def came(least: int | None, start: int, *, answers: bool = True) -> Lines:
     """The group comes to the mirror, and m1 begins at a record that was done before."""
     told = [answered("m1", start)] if answers else []
-    moved = failed_over(1, start, way=way, bound=least) if way == "raw" else failed_over(1, least)
-    return [*LEFT, moved, after(1), *told, assigned("m1"), delivered("m1", start)]
+    return [*LEFT, failed_over(1, least), after(1), *told, assigned("m1"), delivered("m1", start)]
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["told where to begin", "nobody saw what it was told"])
@@ -52,8 +51,8 @@ def test_whoever_begins_below_the_position_that_it_had_there_is_convicted() -> N
 
 def test_a_copied_position_is_convicted_below_what_a_translation_explains() -> None:
     """The coordinator told it to begin there, for somebody had put the source's position there."""
-    assert judged("illegal-redelivery", came(1, 0, way="raw")) == [{"offset": 0, "floor": 1}]
-    assert judged("illegal-redelivery", came(0, 0, way="raw")) == []
+    assert judged("illegal-redelivery", came(1, 0)) == [{"offset": 0, "floor": 1}]
+    assert judged("illegal-redelivery", came(0, 0)) == []
 
 
 def test_where_nobody_knows_where_to_begin_it_is_undecided() -> None:

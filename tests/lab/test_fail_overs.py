@@ -26,7 +26,7 @@ def _folder(place: Path, *entries: dict[str, Any]) -> RunFolder:
 
 
 def _entry(committed: int | None, begun: int | None, bound: int | None) -> dict[str, Any]:
-    return {"committed_offset": committed, "begun_offset": begun, "bound_offset": bound}
+    return {"committed_offset": committed, "started_offset": begun, "earliest_offset": bound}
 
 
 def test_moves_are_summed_up_over_partitions(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ LEFT: Lines = [assigned("m0"), *handled("m0", 0, 1, 2), *committed(3), revoked("
 CASES: dict[str, Lines] = {
     "begins where it was told": [failed_over(1, 1), after(1), answered("m1", 1), assigned("m1"), *handled("m1", 1)],
     "begins below": [failed_over(1, 2), after(1), answered("m1", 1), assigned("m1"), *handled("m1", 1, 2)],
-    "copied": [failed_over(1, 0, way="raw", bound=1), after(1), assigned("m1"), *handled("m1", 0)],
+    "copied": [failed_over(1, 1), after(1), assigned("m1"), *handled("m1", 0)],
     "nobody knows": [failed_over(1, None), after(1), answered("m1", -1), assigned("m1"), *handled("m1", 0)],
     "commits 0 there": [failed_over(1, None), after(1), *committed(0), after(2), assigned("m1"), *handled("m1", 0)],
     "commits when it opens": [failed_over(1, None), after(1), *committed(2), assigned("m1"), *handled("m1", 0)],

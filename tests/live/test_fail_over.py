@@ -39,7 +39,7 @@ def starts_of(outcome: TrialOutcome) -> Iterator[tuple[int, int, int]]:
     lines = raw_lines(outcome.folder.history / "run.jsonl")
     told = next(line for line in lines if line["kind"] == "failed_over")
     for entry in told["entries"]:
-        yield entry["committed_offset"], entry["begun_offset"], entry["bound_offset"]
+        yield entry["committed_offset"], entry["started_offset"], entry["earliest_offset"]
 
 
 def test_copied_positions_are_convicted(kafka_trial_session: Session, tmp_path: Path) -> None:

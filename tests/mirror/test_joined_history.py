@@ -147,7 +147,7 @@ def test_requests_to_the_mirror_are_those_of_a_further_broker(both: RunFolder) -
 def test_how_the_group_came_is_told(both: RunFolder) -> None:
     """What was committed when it left, and its position there; of a bound nobody knows, where no pair was read."""
     (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
-    start = {"committed_offset": 3, "begun_offset": 2, "bound_offset": None}
+    start = {"committed_offset": 3, "started_offset": 2, "earliest_offset": None}
     assert told["entries"] == [{**HERE, **start}]
     assert (told["way"], told["log_offset"], told["time_ns"]) == ("translated", 9 + ROOM, 20 * SECOND_NS)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_trial.mirror.offset_map import Copy, OffsetMap, offset_map
+from kafka_trial.mirror.offset_map import OffsetMap, ReadRecord, offset_map
 
 GAP = 3  # an offset of the source without a record
 
 
-def _copies(pairs: dict[int, str], partition: int = 0) -> list[Copy]:
-    return [Copy(partition, offset, id_) for offset, id_ in pairs.items()]
+def _read_records(pairs: dict[int, str], partition: int = 0) -> list[ReadRecord]:
+    return [ReadRecord(partition, offset, id_) for offset, id_ in pairs.items()]
 
 
 @pytest.fixture
 def shifted() -> OffsetMap:
     """Records a to e at 0, 1, 2, 4, 5; on the mirror at 100 to 104."""
-    source = _copies({0: "a", 1: "b", 2: "c", GAP + 1: "d", GAP + 2: "e"})
-    return offset_map(source, _copies(dict(enumerate("abcde", 100))))
+    source = _read_records({0: "a", 1: "b", 2: "c", GAP + 1: "d", GAP + 2: "e"})
+    return offset_map(source, _read_records(dict(enumerate("abcde", 100))))
 
 
 def test_an_offset_is_that_of_the_same_record(shifted: OffsetMap) -> None:
@@ -35,7 +35,7 @@ def test_a_position_is_after_the_records_before_it(shifted: OffsetMap) -> None:
 
 def test_what_the_mirror_has_twice_has_two_offsets_and_takes_no_position_back() -> None:
     """A mirror that was started again copies its last records once more."""
-    told = offset_map(_copies(dict(enumerate("abcd"))), _copies(dict(enumerate("abcbcd", 10))))
+    told = offset_map(_read_records(dict(enumerate("abcd"))), _read_records(dict(enumerate("abcbcd", 10))))
     assert [told.offset_of(0, there) for there in range(10, 16)] == [0, 1, 2, 1, 2, 3]
     assert [told.position_of(0, there) for there in range(10, 17)] == [0, 1, 2, 3, 3, 3, 4]
     assert (told.surplus, told.missing) == (2, ())
@@ -43,8 +43,8 @@ def test_what_the_mirror_has_twice_has_two_offsets_and_takes_no_position_back() 
 
 def test_what_one_side_lacks_is_named() -> None:
     """A record that never came across; one of nobody; one that lies in another partition there."""
-    source = [*_copies({0: "a", 1: "b"}), *_copies({0: "c"}, partition=1)]
-    mirror = [*_copies({5: "a", 6: "x"}), *_copies({9: "b"}, partition=1)]
+    source = [*_read_records({0: "a", 1: "b"}), *_read_records({0: "c"}, partition=1)]
+    mirror = [*_read_records({5: "a", 6: "x"}), *_read_records({9: "b"}, partition=1)]
     told = offset_map(source, mirror)
     assert told.missing == ((0, 1), (1, 0))
     assert told.strange == ((0, 6), (1, 9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -14,10 +14,9 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import program_source
-from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.setup import _delete_topics_made, _group_size, _with_consumer_built, run_metadata
+from kafka_trial.trial.setup import _delete_topics_made, _with_consumer_built, run_metadata
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import PayloadFiles
 
@@ -64,28 +63,6 @@ def test_the_digest_of_a_consumer_is_of_its_payload_too(tmp_path: Path) -> None:
     with_samples = run_metadata(seed=1, kafka_version="4.3.1", consumer_file=folder / "consumer.toml", payload=files)
     large.write_bytes(b"\1" * 1_000_001)
     assert len({before, with_samples["consumer_digest"], folder_digest(folder, files)}) == 3
-
-
-DESCRIBED = {
-    "stable": ({"group_state": "Stable", "members": [{}, {}]}, 2),
-    "in a rebalance": ({"group_state": "PreparingRebalance", "members": [{}, {}]}, 0),
-    "nobody answered": (None, None),
-}
-
-
-@pytest.mark.parametrize(("described", "size"), DESCRIBED.values(), ids=DESCRIBED)
-def test_the_size_of_a_group_is_known_only_where_it_is_described(
-    monkeypatch: pytest.MonkeyPatch, described: dict[str, Any] | None, size: int | None
-) -> None:
-    """A coordinator that does not answer in time says nothing of its group, least of all that it is not stable."""
-
-    def describe(admin: Admin, group: str) -> dict[str, Any]:
-        if described is None:
-            raise UnjudgeableError("the cluster did not answer")
-        return described
-
-    monkeypatch.setattr(Admin, "describe_group", describe)
-    assert _group_size(Admin("127.0.0.1:1"), "orders") == size
 
 
 @pytest.mark.parametrize(("ruined", "deleted"), [(False, ["g-1-by-id-repartition", "kt-1-retry-0"]), (True, [])])

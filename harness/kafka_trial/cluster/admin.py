@@ -316,6 +316,14 @@ class Admin:
             raise UnjudgeableError(f"the group {group} was not described: {described['error']}")
         return described
 
+    def stable_size(self, group: str) -> int | None:
+        """Returns how many members a stable group has, 0 where it is not stable; None where nobody describes it now."""
+        try:
+            described = self.describe_group(group)
+        except UnjudgeableError:
+            return None
+        return len(described["members"]) if described.get("group_state") == "Stable" else 0
+
     def move_leader(self, topic: str, partition: int, broker: int, *, within_s: float = 15.0) -> None:
         """Makes `broker` the leader: reorders the replicas so that it is preferred, then elects the preferred one."""
         from kafka.structs import TopicPartition

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kafka_trial.cluster.admin import Admin
@@ -73,9 +73,14 @@ def archive_place(version: str) -> Path:
 
     So do the same jars fetched again: the JVM turns an archive down whose jars have other times.
     """
-    jars = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in kafka_jars(version)]
-    key = short_hash(java_identity(find_java()), *jars)
-    return cache_folder() / "archive" / f"kafka-{version}-{key}.jsa"
+    return archive_of(f"kafka-{version}", kafka_jars(version))
+
+
+def archive_of(name: str, jars: Iterable[Path]) -> Path:
+    """Returns where the archive of some jars on this Java belongs."""
+    told = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars]
+    key = short_hash(java_identity(find_java()), *told)
+    return cache_folder() / "archive" / f"{name}-{key}.jsa"
 
 
 def train_archive(cluster: Cluster) -> None:

@@ -30,7 +30,7 @@ IVY = """<ivy-module version="2.0">
 
 
 @dataclass(frozen=True)
-class Module:
+class IvyModule:
     """A module in the repository; `transitive`: with the jars that it needs."""
 
     organisation: str
@@ -55,7 +55,7 @@ class JarSet:
     what: str
     folder: str
     checksums: str
-    modules: Sequence[Module]
+    modules: Sequence[IvyModule]
     size_mb: int
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka_trial.cluster.jars import JarSet, Module, jars_of
+from kafka_trial.cluster.jars import IvyModule, JarSet, jars_of
 from kafka_trial.cluster.versions import KafkaVersion
 
 KAFKA = "org.apache.kafka"
@@ -14,9 +14,9 @@ JARS_MB = 45  # of a version
 def kafka_jar_set(version: str) -> JarSet:
     """Returns the set of jars of a Kafka version."""
     modules = (
-        Module(KAFKA, "kafka_2.13", version),
-        Module(KAFKA, "kafka-tools", version, transitive=False),
-        Module(*KafkaVersion(version).logging_dependency),
+        IvyModule(KAFKA, "kafka_2.13", version),
+        IvyModule(KAFKA, "kafka-tools", version, transitive=False),
+        IvyModule(*KafkaVersion(version).logging_dependency),
     )
     return JarSet(f"Kafka {version}", f"kafka/{version}", f"{version}.sha256", modules, JARS_MB)
 

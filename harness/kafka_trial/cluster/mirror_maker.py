@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kafka_trial.cluster.jars import JarSet, Module, jars_of
-from kafka_trial.cluster.java import base_archive_flags, find_java, java_identity, short_hash
+from kafka_trial.cluster.archive import archive_of
+from kafka_trial.cluster.jars import IvyModule, JarSet, jars_of
+from kafka_trial.cluster.java import base_archive_flags, find_java
 from kafka_trial.cluster.kafka_jars import KAFKA
-from kafka_trial.cluster.user_cache import cache_folder
+from kafka_trial.cluster.processes import JVM
 from kafka_trial.cluster.versions import KNOWN
 from kafka_trial.cluster.wiring import one_log
 from kafka_trial.process.children import Child, ChildProcesses
@@ -30,15 +31,7 @@ POLICIES: Final = {  # how a topic is called on the mirror (KIP-382, KIP-690)
     DEFAULT: "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
     IDENTITY: "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
 }
-HEAP_MIB: Final = 256
 ENDS_WITHIN_S: Final = 30.0  # the first one writes its archive then
-JVM: Final = (
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-Xlog:cds=off",
-    "-Xlog:cds+dynamic=off",
-)
 LOG, CONSOLE, PROPERTIES = "mirror-maker.log", "console.log", "mirror-maker.properties"
 
 
@@ -66,16 +59,9 @@ class MirrorSettings:
 
 def mirror_maker_jar_set() -> JarSet:
     """Returns the jars of MirrorMaker 2 and of the clients that it uses."""
-    modules = (Module(KAFKA, "connect-mirror", MIRROR_MAKER), Module(*KNOWN[MIRROR_MAKER].logging_dependency))
+    modules = (IvyModule(KAFKA, "connect-mirror", MIRROR_MAKER), IvyModule(*KNOWN[MIRROR_MAKER].logging_dependency))
     name = f"mirror-maker-{MIRROR_MAKER}"
     return JarSet(f"MirrorMaker {MIRROR_MAKER}", f"mirror-maker/{MIRROR_MAKER}", f"{name}.sha256", modules, JARS_MB)
-
-
-def archive_place() -> Path:
-    """Returns where MirrorMaker's class-data archive on this Java belongs: another of either makes another name."""
-    jars = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars_of(mirror_maker_jar_set())]
-    key = short_hash(java_identity(find_java()), *jars)
-    return cache_folder() / "archive" / f"mirror-maker-{MIRROR_MAKER}-{key}.jsa"
 
 
 @contextmanager
@@ -83,20 +69,20 @@ def mirror_maker(
     child_processes: ChildProcesses, settings: MirrorSettings, *, source: str, mirror: str, folder: Path
 ) -> Iterator[Child]:
     """Starts a MirrorMaker from the cluster at `source` to that at `mirror` (bootstrap addresses), and ends it; its
-    files are in `folder`. Yields before it copies anything. The first one leaves a class-data archive: those after it
-    start in half the time.
+    files are in `folder`. Yields before it copies anything. The first one leaves an archive of classes to those after.
 
     Raises:
         InputError: a jar's checksum is not the committed one.
         StartError: the jars cannot be resolved, or there is no Java.
     """
-    archive = archive_place()
+    jars = jars_of(mirror_maker_jar_set())
+    archive = archive_of(f"mirror-maker-{MIRROR_MAKER}", jars)
     trained = None if archive.exists() else archive.with_name(f".{archive.name}.{os.getpid()}")
     properties = folder / PROPERTIES
     properties.write_text(properties_of(settings, source=source, mirror=mirror))
-    command = [str(find_java()), f"-Xms{HEAP_MIB}m", f"-Xmx{HEAP_MIB}m", *JVM, *_archive_flags(archive, trained)]
+    command = [str(find_java()), *JVM, *_archive_flags(archive, trained)]
     command += [one_log(folder / LOG, folder / "logging.xml")]
-    command += ["-cp", ":".join(map(str, jars_of(mirror_maker_jar_set())))]
+    command += ["-cp", ":".join(map(str, jars))]
     command += ["org.apache.kafka.connect.mirror.MirrorMaker", str(properties)]
     with (folder / CONSOLE).open("ab") as console:
         child = child_processes.spawn("MirrorMaker", command, cwd=folder, stdout=console, stderr=console)

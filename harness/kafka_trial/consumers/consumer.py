@@ -155,7 +155,9 @@ class Group(Protocol):
         """Has all members stop as the spec says, at once, and kills those that do not."""
         ...
 
-    def move_to_cluster(self, name: str, lanes: Sequence[Lane], topics: Sequence[str]) -> None:
+    def move_to_cluster(
+        self, name: str, lanes: Sequence[Lane], topics: Sequence[str], *, group_size: Callable[[], int | None]
+    ) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster."""
         ...
 

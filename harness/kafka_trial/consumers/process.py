@@ -171,14 +171,18 @@ class ProcessGroup:
             self._left.remove(member.name)
         return self._start(current.index, spec, incarnation=current.incarnation + 1)
 
-    def move_to_cluster(self, name: str, lanes: Sequence[Lane], topics: Sequence[str]) -> None:
+    def move_to_cluster(
+        self, name: str, lanes: Sequence[Lane], topics: Sequence[str], *, group_size: Callable[[], int | None]
+    ) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster, and later ones too.
 
         `name` is what the history calls it, `topics` what theirs are called there; a lane for each that there was.
+        `group_size` asks the coordinator there: what another one had said counts no longer.
         """
         first, *further = topics
         self.launch_context = replace(self.launch_context, topic=first, further_topics=tuple(further))
         self._lanes, self._cluster = list(lanes), name
+        self._group_size, self._known_since_s, self._known_for_s = group_size, None, 0.0
         for member in [one for one in self.members if one.index < self.size]:
             self.restart(member)
 
@@ -207,13 +211,8 @@ class ProcessGroup:
 
     def leave_all(self) -> None:
         """Has all members stop as the spec says, at once, and kills those that do not."""
-        running = [member for member in self._current.values() if member.alive]
-        began = time.monotonic()
-        for member in running:
-            self._left.append(member.name)
-            self._ask_to_stop(member)
-        for member in running:
-            self._end(member, by=began + member.spec.stop.within_s)
+        self._left += [member.name for member in self._current.values() if member.alive]
+        self._stop_running()
 
     def exits(self) -> list[MemberFailure]:
         """Returns who has exited by itself so far, of all incarnations, quoted once all that it wrote has been read.
@@ -235,13 +234,7 @@ class ProcessGroup:
         Raises:
             UnjudgeableError: what became of a member is not known: the container engine is gone.
         """
-        failures = self.exits()
-        running = [member for member in self._current.values() if member.alive]
-        began = time.monotonic()
-        for member in running:
-            self._ask_to_stop(member)
-        stopped = [self._end(member, by=began + member.spec.stop.within_s) for member in running]
-        return failures + [failure for failure in stopped if failure]
+        return [*self.exits(), *self._stop_running()]
 
     def close(self) -> None:
         """Kills what still runs, and waits until every last line has been written."""
@@ -316,6 +309,15 @@ class ProcessGroup:
         known = f"its coordinator was not seen to have {len(self._current)} members in a stable group for {KNOWN_S:g} s"
         silent = self.spec.evidence.events == "none"
         return known if silent else f"it did not say that it has an assignment, and {known}"
+
+    def _stop_running(self) -> list[MemberFailure]:
+        """Has those that run stop, all at once; returns who had to be killed."""
+        running = [member for member in self._current.values() if member.alive]
+        began = time.monotonic()
+        for member in running:
+            self._ask_to_stop(member)
+        stopped = [self._end(member, by=began + member.spec.stop.within_s) for member in running]
+        return [failure for failure in stopped if failure]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
         member.ask_to_stop(member.spec.stop.number, within_s=member.spec.stop.within_s)

@@ -274,7 +274,7 @@ def _drain_bound(builder: TrialContextBuilder, source: int, body: Body) -> None:
 def _failed_over(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if lacking("failed_over", body):
         return
-    positions = ("committed_offset", "begun_offset", "bound_offset")
+    positions = ("committed_offset", "started_offset", "earliest_offset", "least_offset")
     starts = [
         MirrorStart(builder.slice_of(entry["topic"], entry["partition"]), *(entry.get(name) for name in positions))
         for entry in body["entries"]

@@ -19,6 +19,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -28,16 +29,22 @@ import orjson
 
 from kafka_trial.history.event import SCHEMA
 from kafka_trial.history.store import RunFolder, raw_lines
-from kafka_trial.mirror.failed_over import OF_MEMBERS as MEMBERS_COME
-from kafka_trial.mirror.failed_over import Line, MirroredTopic, failed_over, mirror_problems, wall_ns
-from kafka_trial.mirror.offset_map import Copy, offset_map
+from kafka_trial.mirror.fail_over_event import (
+    MEMBER_LINES,
+    Line,
+    MirroredTopic,
+    environment_events,
+    fail_over_event,
+    wall_ns,
+)
+from kafka_trial.mirror.offset_map import ReadRecord, offset_map
 
 FIRST_BROKER: Final = 100
 MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each in one file
 SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were started on the mirror say so
 ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
 ROOM: Final = 10_000  # places between both offsets logs, for the tombstones of the source's members
-OF_MEMBERS: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
+MEMBER_RECORD_TYPES: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
 EPOCHS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
 LISTS: Final = ("entries", "assigned", "pending")
 COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
@@ -47,14 +54,14 @@ OF_WORK: Final = ("delivered", "processed")
 NEVER: Final = 2**63 - 1
 
 
-@dataclass
+@dataclass(frozen=True)
 class MirrorPart:
     """What the part on the mirror continues, and what it is called on the source.
 
     `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, that are the source's. From
     when to when members were at work on the mirror: `…_wall_ns` by the wall clock, the others by the monotonic one.
     `lanes`: which lane of a member on the source its lane on the mirror is; `homes`: of which topic of the source each
-    id is. `strayed`: how many lines of work were of no record that the mirror has.
+    id is.
     """
 
     topics: tuple[MirroredTopic, ...]
@@ -62,16 +69,23 @@ class MirrorPart:
     log_partition: int | None = None
     log_offset: int = -1
     came_ns: int = NEVER
-    left_ns: int = NEVER
     lanes: Mapping[int, int] = field(default_factory=dict)
     came_wall_ns: int = NEVER
     left_wall_ns: int = NEVER
     homes: Mapping[str, str] = field(default_factory=dict)
-    strayed: int = 0
 
-    def __post_init__(self) -> None:
-        self._by_name = {one.on_mirror: one for one in self.topics}
-        self._by_id = {one.id_on_mirror: one for one in self.topics if one.id_on_mirror}
+    @cached_property
+    def _by_name(self) -> Mapping[str, MirroredTopic]:
+        return {one.on_mirror: one for one in self.topics}
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, MirroredTopic]:
+        return {one.id_on_mirror: one for one in self.topics if one.id_on_mirror}
+
+    def strays(self, lines: Iterable[Line]) -> int:
+        """Returns how many of a member's lines of work on the mirror are of no record that it has."""
+        work = (line for line in lines if line["kind"] in OF_WORK)
+        return sum(self._with_place(line, "") is None for line in work)
 
     def effect(self, line: Line) -> Line:
         """Returns an effect of a member on the mirror; one that names a place there, by its record's id, names that on
@@ -93,7 +107,6 @@ class MirrorPart:
         if told is None and line["kind"] == "bad_line":
             told = {name: value for name, value in line.items() if name not in ("topic", "partition", "offset")}
         if told is None:
-            self.strayed += line["kind"] in OF_WORK
             return None
         for name in LISTS:
             if name in told:
@@ -166,14 +179,14 @@ def mirrored_topics(source: RunFolder, mirror: RunFolder) -> list[MirroredTopic]
     ids = [{line["topic"]: line.get("topic_id") for line in lines if line["kind"] == "topic"} for lines in seen]
     found = []
     for name, there in ((name, there) for name in ids[0] for there in ids[1] if there in (name, f"{SOURCE}.{name}")):
-        own, mirrored = _copies(seen[0], name), _copies(seen[1], there)
+        own, mirrored = _read_records(seen[0], name), _read_records(seen[1], there)
         found.append(MirroredTopic(name, there, ids[0][name], ids[1][there], offset_map(own, mirrored)))
     return found
 
 
-def _copies(lines: Iterable[Line], topic: str) -> list[Copy]:
+def _read_records(lines: Iterable[Line], topic: str) -> list[ReadRecord]:
     read = (line for line in lines if line["kind"] == "record" and line["topic"] == topic)
-    return [Copy(line["partition"], line["offset"], line["id"]) for line in read if line["id"] is not None]
+    return [ReadRecord(line["partition"], line["offset"], line["id"]) for line in read if line["id"] is not None]
 
 
 def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topics: Iterable[MirroredTopic]) -> None:
@@ -203,17 +216,20 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
 
 
 def _told_of_mirror(source: RunFolder, mirror: RunFolder, part: MirrorPart) -> Iterator[Line]:
-    if part.came_ns != NEVER:
-        came = list(failed_over(source, mirror, part.topics, part.came_ns, part.log_offset))
-        yield from came
-        yield from mirror_problems(part.topics, came, part.came_ns, strayed=part.strayed)
+    if part.came_ns == NEVER:
+        return
+    event = fail_over_event(source, mirror, part.topics, part.came_ns, part.log_offset)
+    if event is not None:
+        yield event
+    strays = sum(part.strays(raw_lines(file)) for file in _files_on_mirror(source))
+    yield from environment_events(part.topics, event, part.came_ns, strays=strays)
 
 
 def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> MirrorPart:
     """Returns what the part on the mirror continues, by both histories."""
     log = [line for line in raw_lines(source.history / "offsets.jsonl") if "log_offset" in line]
     epochs = [line[name] for line in log for name in EPOCHS if isinstance(line.get(name), int)]
-    there = [file for file in source.history.glob("consumer-*.jsonl") if _is_on_mirror(file)]
+    there = _files_on_mirror(source)
     started = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
     lanes = {line["member"]: line["lane"] for cluster, line in started if cluster != MIRROR}
     came = [line for cluster, line in started if cluster == MIRROR]
@@ -228,12 +244,16 @@ def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredT
         log[-1]["log_partition"] if log else None,
         max((line["log_offset"] for line in log), default=-1) + ROOM,
         came_ns,
-        left_ns,
         {line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
         NEVER if came_ns == NEVER else wall_ns(source, came_ns),
         NEVER if left_ns == NEVER else wall_ns(source, left_ns),
         {line["id"]: line["topic"] for line in read if line["kind"] == "record" and line["id"] is not None},
     )
+
+
+def _files_on_mirror(source: RunFolder) -> list[Path]:
+    """Returns the files of those incarnations of members that were started on the mirror."""
+    return [file for file in source.history.glob("consumer-*.jsonl") if _is_on_mirror(file)]
 
 
 def _is_on_mirror(file: Path) -> bool:
@@ -260,9 +280,9 @@ def _members_gone(lines: Sequence[Line], part: MirrorPart) -> Iterator[Line]:
     for line in lines:
         if line["kind"] in ("member", "target", "member_assignment"):
             members[line["member_id"]] = line["group"]
-        elif line["kind"] == "group_tombstone" and line.get("record_type") in OF_MEMBERS:
+        elif line["kind"] == "group_tombstone" and line.get("record_type") in MEMBER_RECORD_TYPES:
             members.pop(str(line.get("member_id")), "")
-    records = [(group, member, record) for member, group in members.items() for record in OF_MEMBERS]
+    records = [(group, member, record) for member, group in members.items() for record in MEMBER_RECORD_TYPES]
     for place, (group, member, record) in enumerate(records, part.log_offset + 1 - ROOM):
         told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": part.came_ns, "kind": "group_tombstone"}
         told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": part.came_wall_ns}
@@ -275,7 +295,7 @@ def _of_the_group(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
     came = False
     for line in lines:
         of_log = "log_offset" in line
-        came = came or line["kind"] in MEMBERS_COME
+        came = came or line["kind"] in MEMBER_LINES
         written_later = line["kind"] in COMMITS and line.get("source_wall_ns", 0) > part.left_wall_ns
         of_group = "group" in line and (came if of_log else line["time_ns"] >= part.came_ns)
         if (of_group or line["kind"] == "undecodable") and not written_later:

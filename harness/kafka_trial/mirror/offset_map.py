@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 
-class Copy(NamedTuple):
+class ReadRecord(NamedTuple):
     """A record that was read: its partition, its offset there, and its id, which both sides have."""
 
     partition: int
@@ -74,7 +74,7 @@ class OffsetMap:
         return known.here[0] if before == 0 else known.furthest[before - 1] + 1 + beyond
 
 
-def offset_map(source: Iterable[Copy], mirror: Iterable[Copy]) -> OffsetMap:
+def offset_map(source: Iterable[ReadRecord], mirror: Iterable[ReadRecord]) -> OffsetMap:
     """Returns the map of a topic by what was read of it on both sides; records without an id are not in `source`."""
     places = {(one.partition, one.id): one.offset for one in source}
     rows: dict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -418,21 +418,20 @@ class PositionProducer:
         return {place for group in self.together for place in group}
 
 
-RAW = "raw"  # the way of failing over that copies positions as they are
-
-
 @dataclass(frozen=True)
 class MirrorStart:
     """How a slice was taken up on a mirror, in offsets of the source; None: nobody knows.
 
-    `committed`: what was committed on the source when the group left. `begun`: the position that the group had on the
-    mirror when it came. `bound`: the least that the mirror may have translated its position to.
+    `committed`: what was committed on the source when the group left. `started`: the position that the group had on the
+    mirror when it came. `earliest`: the least that the mirror may have translated its position to. `least`: from where
+    the group had to go on at least.
     """
 
     slice: int
     committed: int | None = None
-    begun: int | None = None
-    bound: int | None = None
+    started: int | None = None
+    earliest: int | None = None
+    least: int | None = None
 
 
 @dataclass(frozen=True)
@@ -449,9 +448,8 @@ class FailOver:
 
     @property
     def least(self) -> Mapping[int, int | None]:
-        """From where each slice had to be taken up at least: from where the group was told to; or, where somebody had
-        copied the positions of the source as they are, from where a translation would have led."""
-        return {one.slice: one.bound if self.way == RAW else one.begun for one in self.starts}
+        """From where each slice had to be taken up at least; None: nobody knows."""
+        return {one.slice: one.least for one in self.starts}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerE
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.nemesis.rolled_segments import RolledSegments, rolled_segments
 from kafka_trial.nemesis.samples import (
-    FailedOver,
+    FailOverOutcome,
     FeatureAnswer,
     FeatureSnapshot,
     Leader,
@@ -183,7 +183,7 @@ class MirrorTarget(Protocol):
         """Returns what may be touched and asked since the group is there."""
         ...
 
-    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
+    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailOverOutcome:
         """Ends the members, and starts them on the mirror."""
         ...
 

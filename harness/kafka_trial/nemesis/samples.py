@@ -399,11 +399,9 @@ def figures(inside: Sequence[LinkSnapshot]) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class FailedOver:
-    """How a group came to the mirror: when its members had left the source, what was committed there before they were
-    asked to end, and on the mirror before they came, by topic and partition; whether all were in their group then."""
+class FailOverOutcome:
+    """How a group came to the mirror: when its members had left the source, and whether all were in their group on the
+    mirror in time."""
 
     left_ns: int
-    committed: Mapping[str, Mapping[str, int]]
-    starts: Mapping[str, Mapping[str, int]]
     joined: bool

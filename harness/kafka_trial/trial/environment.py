@@ -442,7 +442,7 @@ class TrialEnvironment:
         """Has every witness read up to the end of now; one that cannot makes the verdict unknown."""
         states = snapshot_all(self.witnesses, within_s=SNAPSHOT_WITHIN_S)
         if self.mirror is not None:
-            self.mirror.read_offset_pairs()
+            self.mirror.read_offset_syncs()
         for witness in self.witnesses:
             if (state := states[witness.name]) != "complete":
                 why = f": {witness.message}" if witness.message else ""

@@ -22,10 +22,10 @@ from kafka_trial.consumers.consumer import Group
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
-from kafka_trial.mirror.failed_over import PAIRS
+from kafka_trial.mirror.fail_over_event import OFFSET_SYNCS
 from kafka_trial.mirror.joined_history import MIRROR
 from kafka_trial.nemesis.fail_over import RAW, TRANSLATED
-from kafka_trial.nemesis.samples import FailedOver
+from kafka_trial.nemesis.samples import FailOverOutcome
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.console import Console
@@ -37,13 +37,13 @@ from kafka_trial.witness.witness import Witness, start_witnesses
 if TYPE_CHECKING:
     from kafka_trial.nemesis.context import FaultContext
 
-PAIRS_WITHIN_S: Final = 40.0
+SYNCS_READ_WITHIN_S: Final = 40.0
 COPIES_WITHIN_S: Final = 60.0
 JOINS_WITHIN_S: Final = 30.0
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceSide:
     """What a mirror needs of the trial whose topics it has, which begins on the source; `stack` is closed with it."""
 
     trial_spec: TrialSpec
@@ -68,7 +68,7 @@ class MirrorSide:
     have left the source, before they are started here.
     """
 
-    source: Source
+    source: SourceSide
     cluster: Cluster
     admin: Admin
     lanes: Sequence[Lane]
@@ -158,14 +158,13 @@ class MirrorSide:
 
     # --- the way there ----------------------------------------------------------------------------------------------
 
-    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailedOver:
+    def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailOverOutcome:
         """Ends the members, and starts them on the mirror, from positions that `way` gives them.
 
         Raises:
             UnjudgeableError: positions could not be read or written.
         """
         source = self.source
-        committed = {name: source.admin.committed_offsets(source.group_name, name) for name in self.named}
         since_ms = time.time_ns() // 1_000_000 - round(1000 * margin_s)
         if planned:
             source.group.leave_all()
@@ -174,11 +173,12 @@ class MirrorSide:
         left_ns = time.monotonic_ns()
         if way != TRANSLATED:
             self._write_positions(way, since_ms=since_ms)
-        starts = {there: self.admin.committed_offsets(source.group_name, there) for there in self.topics}
         self.on_move()
-        source.group.move_to_cluster(MIRROR, self.lanes, self.topics)
+        source.group.move_to_cluster(
+            MIRROR, self.lanes, self.topics, group_size=lambda: self.admin.stable_size(source.group_name)
+        )
         late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
-        return FailedOver(left_ns, _plain(committed), _plain(starts), joined=not late)
+        return FailOverOutcome(left_ns, joined=not late)
 
     def context_after(self, context: FaultContext) -> FaultContext:
         """Returns what faults may touch and ask since the group is on the mirror; the load is not there."""
@@ -231,17 +231,10 @@ class MirrorSide:
         places = source.folder.history, source.group_name, spec.consumer, spec.successors
         return GroupWatch(*places, witnessed=self.folder.history)
 
-    def read_offset_pairs(self) -> None:
-        """Writes down the pairs of offsets from which MirrorMaker translates; where they cannot be read, nobody knows
+    def read_offset_syncs(self) -> None:
+        """Writes down the offset syncs from which MirrorMaker translates; where they cannot be read, nobody knows
         from where the group had to begin."""
-        argv = [sys.executable, "-m", "kafka_trial.witness.offset_pairs", self.cluster.observer_bootstrap]
-        argv.append(str(self.folder.path / PAIRS))
-        with suppress(WaitTimeout), (self.folder.logs / "offset-pairs.stderr").open("wb") as said:
-            self.source.child_processes.spawn("offset pairs", argv, stderr=said).wait(within_s=PAIRS_WITHIN_S)
-
-
-def _plain(positions: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
-    return {
-        topic: {str(partition): of_topic[partition] for partition in sorted(of_topic)}
-        for topic, of_topic in positions.items()
-    }
+        argv = [sys.executable, "-m", "kafka_trial.witness.offset_syncs", self.cluster.observer_bootstrap]
+        argv.append(str(self.folder.path / OFFSET_SYNCS))
+        with suppress(WaitTimeout), (self.folder.logs / "offset-syncs.stderr").open("wb") as said:
+            self.source.child_processes.spawn("offset syncs", argv, stderr=said).wait(within_s=SYNCS_READ_WITHIN_S)

@@ -1,4 +1,4 @@
-"""Opens the mirror of a trial on a cluster of its own: topics with their first offsets taken, lanes for the members."""
+"""Opens the mirror of a trial on a cluster of its own: topics whose first offsets are used up, lanes for members."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kafka_trial.mirror.joined_history import MIRROR
 from kafka_trial.nemesis.fail_over import TRANSLATED
 from kafka_trial.scenario import Mirror
 from kafka_trial.trial.environment import TrialEnvironment
-from kafka_trial.trial.mirror import MirrorSide, Source
+from kafka_trial.trial.mirror import MirrorSide, SourceSide
 from kafka_trial.trial.setup import cluster_logs_kept, create_topic, delete_topic
 
-TAKEN_WITHIN_S: Final = 60.0
+USED_WITHIN_S: Final = 60.0
 
 
 @contextmanager
@@ -52,11 +52,11 @@ def open_mirror(
         for name, on_mirror, topic in zip(environment.topics, topics, trial_spec.scenario.topics, strict=True):
             create_topic(replace(topic, replication_factor=1, min_insync_replicas=1), cluster, admin, on_mirror)
             stack.callback(delete_topic, cluster, admin, on_mirror)
-            taken = dict.fromkeys(range(topic.partitions), asked.shift)
-            _take_offsets(environment, cluster, on_mirror, len(taken), asked.shift)
-            admin.delete_records(on_mirror, taken)
-            begins |= {(name, partition): offset for partition, offset in taken.items()}
-        source = Source(
+            used = dict.fromkeys(range(topic.partitions), asked.shift)
+            _use_offsets(environment, cluster, on_mirror, len(used), asked.shift)
+            admin.delete_records(on_mirror, used)
+            begins |= {(name, partition): offset for partition, offset in used.items()}
+        source = SourceSide(
             trial_spec=trial_spec,
             cluster=environment.cluster,
             admin=environment.admin,
@@ -72,9 +72,11 @@ def open_mirror(
         yield MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, environment.move_to_mirror)
 
 
-def _take_offsets(environment: TrialEnvironment, cluster: Cluster, topic: str, partitions: int, count: int) -> None:
+def _use_offsets(environment: TrialEnvironment, cluster: Cluster, topic: str, partitions: int, count: int) -> None:
     words = [cluster.observer_bootstrap, topic, str(partitions), str(count)]
-    argv = [sys.executable, "-m", "kafka_trial.workload.taken_offsets", *words]
-    child = environment.child_processes.spawn("offsets taken", argv, stderr=2)
-    if (status := child.wait(within_s=TAKEN_WITHIN_S)) != 0:
-        raise StartError(f"the first offsets of {topic} on the mirror were not taken: their writer ended with {status}")
+    argv = [sys.executable, "-m", "kafka_trial.workload.used_offsets", *words]
+    child = environment.child_processes.spawn("used offsets", argv, stderr=2)
+    if (status := child.wait(within_s=USED_WITHIN_S)) != 0:
+        raise StartError(
+            f"the first offsets of {topic} on the mirror were not used up: their writer ended with {status}"
+        )

@@ -16,6 +16,8 @@ from pathlib import Path
 from kafka_trial.cluster.attached import AttachedCluster
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.cluster.doctor import SCRATCH_PREFIX
+from kafka_trial.cluster.jars import jars_of
+from kafka_trial.cluster.mirror_maker import mirror_maker_jar_set
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.containers.engine import connect
@@ -139,12 +141,15 @@ class Session:
         """Runs one trial without judging it; returns its run folder.
 
         Raises:
-            StartError: no history could be begun; for want of the consumer's image, before anything starts.
+            StartError: no history could be begun; for want of the consumer's image, or of MirrorMaker's jars, before
+                anything starts.
         """
         if trial_spec.images:
             with closing(connect()) as client:
                 for image in trial_spec.images:
                     require_image(client, image)
+        if trial_spec.scenario.mirror is not None:
+            jars_of(mirror_maker_jar_set())  # fetched before anything starts
         folder = create_run_folder(out, trial_spec.scenario.name, trial_spec.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {trial_spec.seed}")
         if trial_spec.plays_other_steps:

@@ -161,7 +161,7 @@ def _opened(
             child_processes=child_processes,
             lanes=lanes[:-1],
             folder=folder,
-            group_size=lambda: _group_size(admin, group_name),
+            group_size=lambda: admin.stable_size(group_name),
             run=run,
             network=cluster.container_network,
             successors=trial_spec.successors,
@@ -420,15 +420,6 @@ def _sink(
 
 def _sink_urls(sink: Sink | None) -> Callable[[str], str]:
     return sink.url if sink else lambda member: ""
-
-
-def _group_size(admin: Admin, group: str) -> int | None:
-    """Returns how many members a stable group has, 0 where it is not stable; None where nobody describes it now."""
-    try:
-        described = admin.describe_group(group)
-    except UnjudgeableError:
-        return None
-    return len(described["members"]) if described.get("group_state") == "Stable" else 0
 
 
 KEPT_BYTES_MAX = 5_000_000

@@ -195,10 +195,10 @@ def _failed_over(trial_context: TrialContext) -> Iterator[str]:
     """Yields how far from its last positions a group began on a mirror, and how far back a translation explains."""
     if (told := trial_context.fail_over) is None:
         return
-    known = [(one.committed, one.begun, one.bound) for one in told.starts if one.committed is not None]
-    moves = [begun - committed for committed, begun, _ in known if begun is not None]
+    known = [(one.committed, one.started, one.earliest) for one in told.starts if one.committed is not None]
+    moves = [started - committed for committed, started, _ in known if started is not None]
     back, ahead = -sum(move for move in moves if move < 0), sum(move for move in moves if move > 0)
-    bounds = [committed - bound for committed, _, bound in known if bound is not None]
+    bounds = [committed - earliest for committed, _, earliest in known if earliest is not None]
     explained = f"{sum(max(0, one) for one in bounds):,} records in {len(bounds)} of {len(told.starts)} partitions"
     yield (
         f"on the mirror (by the way {told.way}) the group began {back:,} records before what it had committed, and "

@@ -125,10 +125,10 @@ def moves_of(folder: RunFolder) -> dict[str, int | None]:
     if told is None:
         return {}
     entries = [entry for entry in told["entries"] if entry["committed_offset"] is not None]
-    begun = [(entry["begun_offset"], entry["committed_offset"]) for entry in entries]
+    begun = [(entry["started_offset"], entry["committed_offset"]) for entry in entries]
     moves = [there - committed for there, committed in begun if there is not None]
-    bounds = [entry["bound_offset"] for entry in entries]
-    whole = None if None in bounds else sum(entry["committed_offset"] - entry["bound_offset"] for entry in entries)
+    bounds = [entry["earliest_offset"] for entry in entries]
+    whole = None if None in bounds else sum(entry["committed_offset"] - entry["earliest_offset"] for entry in entries)
     return {"back": -sum(min(0, one) for one in moves), "ahead": sum(max(0, one) for one in moves), "bound": whole}
 
 

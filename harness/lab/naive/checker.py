@@ -348,11 +348,9 @@ class Trial:
         return self.fail_over is not None and place > self.fail_over.details["log_offset"]
 
     def least_on_mirror(self, tp: tuple[str, int]) -> int | None:
-        """From where the group had to begin there at least; None: nobody knows. Where positions were copied as they
-        are, that is where a translation would have led; else where it was told to."""
-        told = {} if self.fail_over is None else self.fail_over.details
-        name = "bound_offset" if told.get("way") == "raw" else "begun_offset"
-        return next((one[name] for one in told.get("entries", ()) if (one["topic"], one["partition"]) == tp), None)
+        """From where the group had to begin there at least; None: nobody knows."""
+        told = () if self.fail_over is None else self.fail_over.details.get("entries", ())
+        return next((one["least_offset"] for one in told if (one["topic"], one["partition"]) == tp), None)
 
     @cached_property
     def faults_begin_ns(self) -> float:

@@ -1,6 +1,6 @@
-"""Takes the first offsets of a topic: whoever mirrors into it has its records at other offsets than they had.
+"""Uses up the first offsets of a topic: whoever mirrors into it has its records at other offsets than they had.
 
-A process of its own (`python -m kafka_trial.workload.taken_offsets BOOTSTRAP TOPIC PARTITIONS COUNT`), as all that
+A process of its own (`python -m kafka_trial.workload.used_offsets BOOTSTRAP TOPIC PARTITIONS COUNT`), as all that
 holds a librdkafka. What it writes is to be deleted: a reader never sees it.
 """
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from kafka_trial.mirror.translation import KeptPairs, Pair, Position, least_start
-from kafka_trial.witness.offset_pairs import decoded
+from kafka_trial.mirror.offset_translation import CommittedPosition, OffsetSync, OffsetSyncStore, earliest_start
+from kafka_trial.witness.offset_syncs import decoded
 
 
-def _kept(*offsets: int) -> KeptPairs:
-    kept = KeptPairs()
+def _kept(*offsets: int) -> OffsetSyncStore:
+    kept = OffsetSyncStore()
     for offset in offsets:
-        kept.take(Pair(0, offset, offset + 1000))
+        kept.take(OffsetSync(0, offset, offset + 1000))
     return kept
 
 
@@ -28,10 +28,10 @@ def test_a_position_is_translated_by_the_last_kept_pair_below_it() -> None:
 def test_pairs_are_kept_as_mirror_maker_keeps_them() -> None:
     """Asked of its own OffsetSyncStore (connect-mirror 4.3.1): after so many more pairs, the source's position to which
     it translates another one; the last pairs begin a topic that was made anew."""
-    kept = KeptPairs()
+    kept = OffsetSyncStore()
     for told in orjson.loads((Path(__file__).parent / "offset_sync_store.json").read_bytes()):
         for offset in told["pairs"]:
-            kept.take(Pair(0, offset, offset + 1000))
+            kept.take(OffsetSync(0, offset, offset + 1000))
         assert [[position, kept.translated(position)] for position, _ in told["translated"]] == told["translated"]
 
 
@@ -42,18 +42,18 @@ def test_a_topic_that_was_made_anew_has_no_earlier_pairs() -> None:
 
 def test_a_group_begins_at_least_where_a_whole_round_must_have_found_it() -> None:
     """Commits of the last moments may be missed; those before a whole round and the writing of it are not."""
-    pairs = [Pair(0, 0, 1000), Pair(1_000, 1000, 2000), Pair(10_000, 1010, 2010)]
-    positions = [Position(2_000, 1000), Position(11_000, 1010)]
+    pairs = [OffsetSync(0, 0, 1000), OffsetSync(1_000, 1000, 2000), OffsetSync(10_000, 1010, 2010)]
+    positions = [CommittedPosition(2_000, 1000), CommittedPosition(11_000, 1010)]
     starts = [
-        least_start(pairs, positions, left_ms=left_ms, every_s=1.0) for left_ms in (5_000, 12_000, 16_900, 17_000)
+        earliest_start(pairs, positions, left_ms=left_ms, every_s=1.0) for left_ms in (5_000, 12_000, 16_900, 17_000)
     ]
     assert starts == [None, 1000, 1000, 1010]
 
 
 def test_a_group_that_stood_still_begins_where_it_was_translated() -> None:
     """However much later it leaves."""
-    pairs = [Pair(0, 0, 1000), Pair(1000, 128, 1128)]
-    assert least_start(pairs, [Position(1500, 200)], left_ms=60_000, every_s=1.0) == 129
+    pairs = [OffsetSync(0, 0, 1000), OffsetSync(1000, 128, 1128)]
+    assert earliest_start(pairs, [CommittedPosition(1500, 200)], left_ms=60_000, every_s=1.0) == 129
 
 
 def test_a_record_of_the_topic_of_pairs_is_read() -> None:
@@ -61,5 +61,5 @@ def test_a_record_of_the_topic_of_pairs_is_read() -> None:
     key = struct.pack(">h", 6) + b"orders" + struct.pack(">i", 3)
     told = {"topic": "orders", "partition": 3, "upstream": 7, "downstream": 1007}
     assert decoded(key, struct.pack(">qq", 7, 1007)) == told
-    with pytest.raises(ValueError, match="no pair of offsets"):
+    with pytest.raises(ValueError, match="no offset sync"):
         decoded(b"\0", b"")

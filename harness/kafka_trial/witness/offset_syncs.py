@@ -1,7 +1,7 @@
-"""Reads the pairs of offsets that MirrorMaker wrote down, from which it translates the positions of groups.
+"""Reads the offset syncs that MirrorMaker wrote down, from which it translates the positions of groups.
 
-A process of its own (`python -m kafka_trial.witness.offset_pairs BOOTSTRAP FILE`), as all that holds a librdkafka.
-It writes a line for each pair, in their order: when it was written (ms, by MirrorMaker's clock), topic and partition of
+A process of its own (`python -m kafka_trial.witness.offset_syncs BOOTSTRAP FILE`), as all that holds a librdkafka.
+It writes a line for each, in their order: when it was written (ms, by MirrorMaker's clock), topic and partition of
 the source, the offset there, and that of the same record on the mirror. Layout of the records: OffsetSync, KIP-382 (in
 the key topic and partition, in the value both offsets; strings have a length of two bytes).
 """
@@ -33,7 +33,7 @@ def decoded(key: bytes, value: bytes) -> Mapping[str, Any]:
         topic, (partition,) = key[2 : 2 + size].decode(), struct.unpack_from(">i", key, 2 + size)
         upstream, downstream = struct.unpack_from(">qq", value)
     except (struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"no pair of offsets: {key!r} {value!r}") from error
+        raise ValueError(f"no offset sync: {key!r} {value!r}") from error
     return {"topic": topic, "partition": partition, "upstream": upstream, "downstream": downstream}
 
 
@@ -55,7 +55,7 @@ def main() -> int:
                 if problem is not None and problem.code() == KafkaError._PARTITION_EOF:
                     consumer.close()
                     lines.close()
-                    part.rename(file)  # a part of the pairs would lead elsewhere
+                    part.rename(file)  # a part of them would lead elsewhere
                     return 0
                 if problem is None:
                     told = {"time_ms": message.timestamp()[1], **decoded(message.key() or b"", message.value() or b"")}

@@ -10,11 +10,11 @@ from typing import Any, Final
 from kafka_trial.history.event import SCHEMA, Slice
 from kafka_trial.history.store import RunFolder, raw_lines
 from kafka_trial.mirror.offset_map import OffsetMap
-from kafka_trial.mirror.translation import Pair, Position, least_start
+from kafka_trial.mirror.offset_translation import CommittedPosition, OffsetSync, earliest_start
 
-PAIRS: Final = "offset-pairs.jsonl"  # in the run folder of the mirror: what MirrorMaker translates by
-FAIL_OVER, TRANSLATED = "fail-over", "translated"
-OF_MEMBERS: Final = ("group", "member", "group_epoch", "member_assignment")  # begin when members come to a group
+OFFSET_SYNCS: Final = "offset-syncs.jsonl"  # in the run folder of the mirror: what MirrorMaker translates by
+FAIL_OVER, TRANSLATED, RAW = "fail-over", "translated", "raw"
+MEMBER_LINES: Final = ("group", "member", "group_epoch", "member_assignment")  # begin when members come to a group
 
 Line = dict[str, Any]
 
@@ -30,21 +30,22 @@ class MirroredTopic:
     offsets: OffsetMap
 
 
-def failed_over(
+def fail_over_event(
     source: RunFolder, mirror: RunFolder, topics: Sequence[MirroredTopic], came_ns: int, log_offset: int
-) -> Iterator[Line]:
-    """Yields the event `failed_over` of a trial whose group went to its mirror; nothing of others.
+) -> Line | None:
+    """Returns the event `failed_over` of a trial whose group went to its mirror; None of others.
 
     Of each partition it says what was committed when the group left, what position it had on the mirror when it came,
-    and the least to which MirrorMaker may have translated it (None: nobody knows). Besides, how many records the mirror
-    lacks (`missing`), has twice (`surplus`), or has although the source has none such (`strange`).
+    the least to which MirrorMaker may have translated it, and from where the group had to go on at least (None: nobody
+    knows). Besides, how many records the mirror lacks (`missing`), has twice (`surplus`), or has although the source
+    has none such (`strange`).
     """
     journal = list(raw_lines(source.history / "nemesis.jsonl"))
     seen = next((one for one in journal if one["kind"] == "evidence" and one.get("fault") == FAIL_OVER), None)
     if seen is None or not seen.get("details"):
-        return
+        return None
     details = seen["details"]
-    yield {
+    return {
         "schema": SCHEMA,
         "source": "run",
         "seq": -1,
@@ -56,23 +57,28 @@ def failed_over(
         "missing": sum(len(topic.offsets.missing) for topic in topics),
         "surplus": sum(topic.offsets.surplus for topic in topics),
         "strange": sum(len(topic.offsets.strange) for topic in topics),
-        "entries": list(_entries(source, mirror, topics, left_ns=details["left_ns"])),
+        "entries": list(_entries(source, mirror, topics, way=details["way"], left_ns=details["left_ns"])),
     }
 
 
-def _entries(source: RunFolder, mirror: RunFolder, topics: Sequence[MirroredTopic], *, left_ns: int) -> Iterator[Line]:
+def _entries(
+    source: RunFolder, mirror: RunFolder, topics: Sequence[MirroredTopic], *, way: str, left_ns: int
+) -> Iterator[Line]:
     left_ms = wall_ns(source, left_ns) // 1_000_000
     every_s = source.read_json("scenario.json")["mirror"]["checkpoints_every_s"]
-    pairs, positions, begun = _pairs(mirror), _positions(source), positions_before_members(mirror)
+    syncs, positions, starts = _offset_syncs(mirror), _positions(source), positions_before_members(mirror)
     for topic in topics:
         for partition in topic.offsets.partitions:
-            place, there = (topic.name, partition), begun.get((topic.on_mirror, partition))
+            place, there = (topic.name, partition), starts.get((topic.on_mirror, partition))
+            started = None if there is None else topic.offsets.position_of(partition, there)
+            earliest = earliest_start(syncs[place], positions[place], left_ms=left_ms, every_s=every_s)
             yield {
                 "topic": topic.name,
                 "partition": partition,
                 "committed_offset": _last(positions[place], left_ms),
-                "begun_offset": None if there is None else topic.offsets.position_of(partition, there),
-                "bound_offset": least_start(pairs[place], positions[place], left_ms=left_ms, every_s=every_s),
+                "started_offset": started,
+                "earliest_offset": earliest,
+                "least_offset": earliest if way == RAW else started,  # nobody may copy positions as they are
             }
 
 
@@ -81,31 +87,30 @@ def positions_before_members(mirror: RunFolder) -> dict[Slice, int]:
     whoever had written it."""
     found: dict[Slice, int] = {}
     for line in raw_lines(mirror.history / "offsets.jsonl"):
-        if line["kind"] in OF_MEMBERS:
+        if line["kind"] in MEMBER_LINES:
             break
         if line["kind"] == "committed":
             found[line["topic"], line["partition"]] = line["committed_offset"]
     return found
 
 
-def mirror_problems(
-    topics: Sequence[MirroredTopic], came: Sequence[Line], came_ns: int, *, strayed: int
+def environment_events(
+    topics: Sequence[MirroredTopic], event: Line | None, came_ns: int, *, strays: int
 ) -> Iterator[Line]:
-    """Yields an event for each topic that is not on the mirror as it is on the source: what became of the records that
-    it concerns is not known; one where lines of work are `strayed`; and one where MirrorMaker had translated positions
-    further back than it does in time, which is no doing of the group."""
+    """Yields what nobody can judge of a trial on a mirror, an event for each.
+
+    A topic that is not on the mirror as it is on the source: what became of its records is not known. Lines of work on
+    records that the mirror has not (`strays`). Positions that MirrorMaker, by `event`, had translated further back than
+    it does in time, which is no doing of the group.
+    """
     about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
-    if strayed:
-        yield about | {"message": f"members on the mirror told of {strayed:,} records that are not in its topics"}
-    late = [
-        entry["bound_offset"] - entry["begun_offset"]
-        for told in came
-        for entry in told["entries"]
-        if told["way"] == TRANSLATED and None not in (entry["begun_offset"], entry["bound_offset"])
-    ]
-    if any(records > 0 for records in late):
-        records = sum(max(0, one) for one in late)
-        told_late = f"MirrorMaker was late: its positions were {records:,} records further back than they are in time"
+    if strays:
+        yield about | {"message": f"members on the mirror told of {strays:,} records that are not in its topics"}
+    translated = event["entries"] if event is not None and event["way"] == TRANSLATED else []
+    known = [(entry["earliest_offset"], entry["started_offset"]) for entry in translated]
+    late = sum(max(0, earliest - started) for earliest, started in known if None not in (earliest, started))
+    if late:
+        told_late = f"MirrorMaker was late: its positions were {late:,} records further back than they are in time"
         yield about | {"message": told_late}
     for topic in topics:
         offsets = topic.offsets
@@ -124,23 +129,25 @@ def wall_ns(source: RunFolder, at_ns: int) -> int:
     return int(then_ns + at_ns - read_ns)
 
 
-def _last(positions: Sequence[Position], until_ms: int) -> int | None:
+def _last(positions: Sequence[CommittedPosition], until_ms: int) -> int | None:
     before = [one.offset for one in positions if one.time_ms <= until_ms]
     return before[-1] if before else None
 
 
-def _pairs(mirror: RunFolder) -> Mapping[Slice, list[Pair]]:
-    found: dict[Slice, list[Pair]] = defaultdict(list)
-    for line in raw_lines(mirror.path / PAIRS):
-        found[line["topic"], line["partition"]].append(Pair(line["time_ms"], line["upstream"], line["downstream"]))
+def _offset_syncs(mirror: RunFolder) -> Mapping[Slice, list[OffsetSync]]:
+    found: dict[Slice, list[OffsetSync]] = defaultdict(list)
+    for line in raw_lines(mirror.path / OFFSET_SYNCS):
+        found[line["topic"], line["partition"]].append(
+            OffsetSync(line["time_ms"], line["upstream"], line["downstream"])
+        )
     return found
 
 
-def _positions(source: RunFolder) -> Mapping[Slice, list[Position]]:
+def _positions(source: RunFolder) -> Mapping[Slice, list[CommittedPosition]]:
     """Returns the commits on the source, by partition, in the order of the offsets log."""
-    found: dict[Slice, list[Position]] = defaultdict(list)
+    found: dict[Slice, list[CommittedPosition]] = defaultdict(list)
     for line in raw_lines(source.history / "offsets.jsonl"):
         if line["kind"] == "committed":
             at_ms = line["source_wall_ns"] // 1_000_000
-            found[line["topic"], line["partition"]].append(Position(at_ms, line["committed_offset"]))
+            found[line["topic"], line["partition"]].append(CommittedPosition(at_ms, line["committed_offset"]))
     return found
