@@ -36,11 +36,12 @@ SUITES = {
     "several-topics-killed",
     "rogue-readers",
     "fail-over",
+    "topic-created",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twenty-five suites are there, and each scenario has its suite's name."""
+    """The twenty-six suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

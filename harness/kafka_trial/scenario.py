@@ -83,7 +83,8 @@ class FurtherTopic:
     """A further topic that the group reads: its name is the first one's, a dash, and `name`.
 
     All else of its load is as [load] says, but for planned bursts: these, and faults that act on a topic, concern only
-    the first one.
+    the first one. `later`: it is created by a step `topic-created`, and gets its load from then on; who subscribes by
+    the pattern {topic_pattern} reads it too.
     """
 
     name: str
@@ -94,6 +95,7 @@ class FurtherTopic:
     key_count: int = 100
     size_bytes_min: int = 1024
     size_bytes_max: int = 1024
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,11 @@ class Scenario:
         return self.topic, *(one.topic for one in self.further_topics)
 
     @property
+    def later(self) -> tuple[bool, ...]:
+        """Which of all topics come later, in their order."""
+        return False, *(one.later for one in self.further_topics)
+
+    @property
     def loads(self) -> tuple[Load, ...]:
         """What each topic gets, in their order."""
         return self.load, *(_further_load(self.load, one) for one in self.further_topics)
@@ -205,6 +212,7 @@ SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 FURTHER_NAME_MAX = 40
 MIRROR_POLICIES = ("default", "identity")
 FAIL_OVER = "fail-over"  # the step that moves the group to the mirror
+TOPIC_CREATED = "topic-created"  # the step that creates a later topic
 FIRST_TOPIC = "first"  # how further groups name the first topic
 
 
@@ -231,6 +239,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         checks |= _load_checks(place, scenario.loads[number + 1])
         checks |= _topic_checks(f"{place}.topic", further.topic, brokers=scenario.brokers)
         checks |= _name_checks(place, further.name, [one.name for one in scenario.further_topics[:number]])
+    checks |= _later_checks(scenario)
     checks |= _group_checks(scenario)
     checks |= _mirror_checks(scenario)
     for number, step in enumerate(scenario.schedule):
@@ -250,6 +259,18 @@ def _name_checks(place: str, name: str, earlier: Sequence[str]) -> dict[str, boo
         f"{place}.name = {shown(name)} must be 1 to {FURTHER_NAME_MAX} of a-z, 0-9 and -": allowed,
         f"{place}.name = {shown(name)} is another one's already": name not in earlier,
     }
+
+
+def _later_checks(scenario: Scenario) -> dict[str, bool]:
+    later = [one.name for one in scenario.further_topics if one.later]
+    created = [str(step.options.get("topic", "")) for step in scenario.schedule if step.fault == TOPIC_CREATED]
+    if not later:
+        return {f"schedule: {TOPIC_CREATED} needs a further topic with later = true": not created}
+    checks = {none_of(f"schedule: topic of {TOPIC_CREATED}", name, later): name in later for name in created}
+    for name in later:
+        told = f'schedule: further topic {name} is later: one step {TOPIC_CREATED} with topic = "{name}" creates it'
+        checks[told] = created.count(name) == 1
+    return checks | {"further_groups: not with a topic that comes later": not scenario.further_groups}
 
 
 def _group_checks(scenario: Scenario) -> dict[str, bool]:
@@ -297,6 +318,7 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
             "compact" not in topic.configs.get("cleanup.policy", "") for topic in scenario.topics
         ),
         "mirror: not with further_groups": not scenario.further_groups,
+        "mirror: not with a topic that comes later": not any(scenario.later),
         "mirror: not with load.aborted_ratio, whose records a mirror copies too": not scenario.load.aborted_ratio,
     }
 
@@ -398,6 +420,9 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
         for later in ("after", "group"):
             if not step[later]:
                 del step[later]
+    for topic in table["further_topics"]:
+        if not topic["later"]:
+            del topic["later"]
     for later in ("further_topics", "further_groups", "mirror"):
         if not table[later]:
             del table[later]

@@ -427,6 +427,16 @@ def test_partitions_added() -> None:
     assert not evidence.partitions_added(LED_BY_1, [], logs(0, 0)).took_effect
 
 
+def test_topic_created() -> None:
+    """It was not there, and now has records in every partition that a broker leads."""
+    before, empty = TopicSnapshot(0), LogSnapshot(0, (LogSpan(0, 0, 9), LogSpan(1, 0, 0)))
+    assert evidence.topic_created(before, [before, LED_BY_1], logs(0, 0)).took_effect
+    assert not evidence.topic_created(LED_BY_1, [LED_BY_1], logs(0, 0)).took_effect
+    assert not evidence.topic_created(before, [before], logs()).took_effect
+    assert not evidence.topic_created(before, [], logs()).took_effect
+    assert not evidence.topic_created(before, [LED_BY_1], empty).took_effect
+
+
 @pytest.mark.parametrize(
     ("after", "asked", "bit", "said"),
     [

@@ -15,7 +15,7 @@ EXPECTED = (
     "answers-held broker-kill broker-pause broker-replace broker-restart close cold-reads crash-point cut "
     "fail-over finalise-feature half-open handler-failing handler-slow join kill latency leader-move leave move-client "
     "partitions-added pause poison-record records-deleted refused requests-held restart rolling-restart slow-link "
-    "stall terminate version-roll"
+    "stall terminate topic-created version-roll"
 )
 
 

@@ -45,8 +45,17 @@ def cases(kinds: Sequence[str]) -> list[Case]:
 
 # What makes another cluster of it is played on one that nobody else uses: tests/upgrade/test_finalise_cluster.py; a
 # member is moved where it has a successor: tests/live/test_moved_clients.py. A neighbour wants old segments:
-# tests/nemesis/test_cold_reads_live.py.
-ELSEWHERE = ("broker-replace", "cold-reads", "finalise-feature", "move-client", "version-roll")
+# tests/nemesis/test_cold_reads_live.py; a fail-over has a mirror: tests/live/test_fail_over.py; a topic comes where it
+# has a load: tests/nemesis/test_topic_created_live.py.
+ELSEWHERE = (
+    "broker-replace",
+    "cold-reads",
+    "fail-over",
+    "finalise-feature",
+    "move-client",
+    "topic-created",
+    "version-roll",
+)
 EVERY = cases([name for name in list_faults() if name not in ELSEWHERE])
 BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(every=16)) for case in EVERY]
 

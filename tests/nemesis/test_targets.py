@@ -148,4 +148,4 @@ def test_a_fault_of_the_topic_needs_no_member() -> None:
 def test_the_faults_of_the_topic_are_named() -> None:
     """Those that change what lies in the topic, whoever reads it."""
     of_topic = [name for name, spec in list_faults().items() if Consequence.CHANGES_TOPIC in spec.consequences_of({})]
-    assert of_topic == ["partitions-added", "records-deleted"]
+    assert of_topic == ["partitions-added", "records-deleted", "topic-created"]

@@ -16,8 +16,9 @@ from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.patched_consumer import program_source
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.trial.consumer_files import folder_digest
-from kafka_trial.trial.setup import _delete_topics_made, _with_consumer_built, run_metadata
+from kafka_trial.trial.setup import _with_consumer_built, run_metadata
 from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.trial.topics import delete_topics_made
 from kafka_trial.workload.payload import PayloadFiles
 
 
@@ -71,5 +72,5 @@ def test_the_trial_deletes_what_its_group_made(ruined: bool, deleted: list[str])
     there, gone = ["kt-1-retry-0", "g-1-by-id-repartition", "g-1-kept", "orders"], list[str]()
     admin = SimpleNamespace(topics=lambda: there, delete_topic=gone.append)
     cluster = SimpleNamespace(ruined=ruined)
-    _delete_topics_made(cast("Cluster", cluster), cast("Admin", admin), ("g-1", "kt-1"), frozenset({"g-1-kept"}))
+    delete_topics_made(cast("Cluster", cluster), cast("Admin", admin), ("g-1", "kt-1"), frozenset({"g-1-kept"}))
     assert gone == deleted

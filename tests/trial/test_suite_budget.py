@@ -59,12 +59,15 @@ def test_what_a_consumer_waits_for_is_in_the_budget() -> None:
     assert choose_suites(["one", "other"], budget_s=26, waits_s={"one": 6}, table=two).suites == ["one", "other"]
 
 
+COME = ("partitions-added", "topic-created")  # suites
+
+
 @pytest.mark.parametrize(
     ("kafka", "waits_s"),
     [
-        (KafkaSettings(), {"partitions-added": 300}),
-        (KafkaSettings(metadata_age_s=30), {"partitions-added": 30}),
-        (KafkaSettings(protocol="none"), {"partitions-added": 300}),
+        (KafkaSettings(), dict.fromkeys(COME, 300)),
+        (KafkaSettings(metadata_age_s=30), dict.fromkeys(COME, 30)),
+        (KafkaSettings(protocol="none"), dict.fromkeys(COME, 300)),
         (KafkaSettings(protocol="consumer"), {}),
     ],
 )

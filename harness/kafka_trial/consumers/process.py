@@ -33,7 +33,7 @@ from kafka_trial.consumers.member import (
     never_assigned,
 )
 from kafka_trial.consumers.reading_probe import ENGINE_HOLDS_NS, ReadingProbe, reading_probe
-from kafka_trial.consumers.spec import ConsumerSpec, ImageLimits, fill, used_placeholders
+from kafka_trial.consumers.spec import ConsumerSpec, ImageLimits, fill
 from kafka_trial.containers.container import Container, ContainerSpec
 from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
@@ -409,7 +409,7 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 class LaunchContext:
     """What the members are told: the words behind the placeholders. `sink_url` is asked per member; `postgres` are
     those of the trial's PostgreSQL, where there is one; `host`: this machine, as they reach it. `further_topics`: those
-    that the group reads besides."""
+    that the group reads besides; `later_topics`: those that it reads once they are there."""
 
     topic: str
     group: str
@@ -420,6 +420,13 @@ class LaunchContext:
     postgres: Mapping[str, str] = field(default_factory=dict, repr=False)
     host: str = LOOPBACK
     further_topics: tuple[str, ...] = ()
+    later_topics: tuple[str, ...] = ()
+
+    @property
+    def topic_pattern(self) -> str:
+        """A regular expression of all its topics, and of no other: of those that come later, too."""
+        names = "|".join(name.replace(".", r"\.") for name in (*self.topics, *self.later_topics))
+        return f"^({names})$"
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -464,6 +471,7 @@ def words(
     brokers = lane.bootstrap.split(",")
     values = _words_of_all(spec, launch_context, ",".join(launch_context.topics)) | {
         "topics_json": json.dumps(launch_context.topics),
+        "topic_pattern": launch_context.topic_pattern,
         "bootstrap": lane.bootstrap,
         "bootstrap_json": json.dumps(brokers),
         "bootstrap_first": brokers[0],
@@ -476,11 +484,9 @@ def words(
         "python": sys.executable,
         "run_dir": str(run_dir),
     }
-    texts = [*spec.command, *spec.env.values(), spec.ready.http or ""]
-    used = {name for text in texts for name in used_placeholders(text)}
-    if "java" in used:
+    if "java" in spec.placeholders:
         values["java"] = str(find_java())
-    if "kafka_classpath" in used:
+    if "kafka_classpath" in spec.placeholders:
         values["kafka_classpath"] = class_path(launch_context.kafka_version)
     return values
 

@@ -208,6 +208,12 @@ class ConsumerSpec:
         return self.path.parent
 
     @property
+    def placeholders(self) -> frozenset[str]:
+        """The placeholders of what its members are started with."""
+        texts = (*self.command, *self.env.values(), self.ready.http or "")
+        return frozenset(name for text in texts for name in used_placeholders(text))
+
+    @property
     def payload_files(self) -> PayloadFiles:
         """What the records of its trials are made of, and where the id stands besides."""
         return payload_files(self.payload, self.identity, self.folder)
@@ -244,6 +250,7 @@ PLACEHOLDERS = (
     "group",
     "topics",
     "topics_json",
+    "topic_pattern",
     "member",
     "incarnation",
     "members",

@@ -45,7 +45,7 @@ BY_FAULT_NAME: Final[Mapping[str, frozenset[Consequence]]] = {
     **dict.fromkeys(("latency", "slow-link"), frozenset({Consequence.DELAYS_ANSWERS})),
     **dict.fromkeys(("broker-kill", "broker-restart", "broker-pause", "rolling-restart"), _AWAY),
     **dict.fromkeys(("version-roll", "broker-replace"), _AWAY),
-    **dict.fromkeys(("records-deleted", "partitions-added"), _STEADY | {Consequence.CHANGES_TOPIC}),
+    **dict.fromkeys(("records-deleted", "partitions-added", "topic-created"), _STEADY | {Consequence.CHANGES_TOPIC}),
     **dict.fromkeys(("join", "leader-move"), _STEADY),
     "cold-reads": _STEADY | {Consequence.LOADS_BROKERS},
     **dict.fromkeys(("finalise-feature", "handler-slow", "handler-failing", "poison-record"), frozenset[Consequence]()),

@@ -151,7 +151,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                        processor, in the time since the last one; of all the members' threads and of all
                                        the brokers' threads the one that waited longest)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
-                    group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
+                    group_named topic_named   group / topic; later?(of a topic that came while the group was at work)
+                                      consumer_session_timeout_ms? (of the group: the session that
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                                       entries? (partition, count: how many records of the burst each had)

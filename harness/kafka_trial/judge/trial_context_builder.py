@@ -81,6 +81,7 @@ class TrialContextBuilder(HistoryNames):
     calibrated_ns: int | None = None
     drain_bound_s: tuple[float, float] | None = None
     fail_over: FailOver | None = None
+    topics_added: bool = False
     control_read_states: dict[str, str] = field(default_factory=dict)  # the last of each topic
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
@@ -136,6 +137,7 @@ class TrialContextBuilder(HistoryNames):
             drain_bound_s=self.drain_bound_s,
             fail_over=self.fail_over,
             partitions_added=self.partitions_added,
+            topics_added=self.topics_added,
             partitions=self._partitions(),
             topics=tuple(self.topics),
             fetching=tuple(sorted(self.fetching)),
@@ -287,6 +289,7 @@ def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if body["kind"] == "topic_named":
         if isinstance(body.get("topic"), str) and body["topic"] not in builder.topics:
             builder.topics.append(body["topic"])
+            builder.topics_added |= body.get("later") is True
         return
     if isinstance(body.get("group"), str):
         builder.group = body["group"]

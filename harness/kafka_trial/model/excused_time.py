@@ -64,7 +64,7 @@ def excused_until_ns_by_fault(about: TrialContext) -> dict[int, int]:
     settings, latest_ns, found = about.settings, NEVER // 4, {}  # a sum of some must be no overflow
     for window in about.windows:
         asked_s = (settings.request_timeout_s or 0.0) if window.does(Consequence.LEAVES_REQUESTS_OPEN) else 0.0
-        known_s = settings.metadata_age_s if about.partitions_added and window.does(Consequence.CHANGES_TOPIC) else 0.0
+        known_s = settings.metadata_age_s if about.partitions_come and window.does(Consequence.CHANGES_TOPIC) else 0.0
         end_ns = min(latest_ns, ends_ns[window.number]) + int((asked_s + known_s) * SECOND_NS)
         found[window.number] = min(latest_ns, 2 * end_ns - window.begun_ns)
     return found

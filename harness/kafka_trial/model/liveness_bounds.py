@@ -49,7 +49,7 @@ class Timing:
     metadata_age_s: float = 0.0
     protocol: str = "classic"
     longest_handler_s: float = 0.0
-    partitions_added: bool = False
+    partitions_come: bool = False
     backlog: DrainBacklog = NO_BACKLOG
     converge_within_s: float | None = None
     expiries: int = 1
@@ -80,7 +80,7 @@ def bound_terms(timing: Timing) -> Mapping[str, float]:
         **_detection(timing),
         "the longest handler": timing.longest_handler_s,
         "the commit interval": timing.commit_interval_s,
-        "the metadata age": timing.metadata_age_s if timing.partitions_added else 0.0,
+        "the metadata age": timing.metadata_age_s if timing.partitions_come else 0.0,
         "requests never answered": timing.unanswered_s,
         f"twice a backlog of {left}": backlog.allowed_s,
     }
@@ -157,7 +157,7 @@ def no_progress_bound_s(timing: Timing) -> float:
     if timing.converge_within_s is not None:
         return max(window_s, timing.converge_within_s)
     after_faults_s = timing.detection_s + timing.unanswered_s + _pause(timing).seconds + timing.commit_interval_s
-    return max(window_s, after_faults_s) + (timing.metadata_age_s if timing.partitions_added else 0.0)
+    return max(window_s, after_faults_s) + (timing.metadata_age_s if timing.partitions_come else 0.0)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def timing_of(
     declared: DeclaredTimeouts = NOTHING_DECLARED,
     backlog: DrainBacklog = NO_BACKLOG,
     longest_handler_s: float = 0.0,
-    partitions_added: bool = False,
+    partitions_come: bool = False,
     movements: Movements | None = None,
 ) -> Timing:
     """Returns the timing of a group's settings, and of what was seen of its trial.
@@ -219,7 +219,7 @@ def timing_of(
         longest_handler_s=longest_handler_s if settings.handler_max_s is None else settings.handler_max_s,
         backlog=backlog,
         converge_within_s=settings.converge_within_s,
-        partitions_added=partitions_added,
+        partitions_come=partitions_come,
         poll_limit_s=limit_s,
         pause=None
         if movements is None

@@ -60,7 +60,7 @@ def _ownerless(batch: Batch, period: StablePeriod) -> Bools:
 
 def _bound_ns(trial_context: TrialContext) -> int:
     settings = trial_context.settings
-    metadata_s = settings.metadata_age_s if trial_context.partitions_added else 0.0
+    metadata_s = settings.metadata_age_s if trial_context.partitions_come else 0.0
     return int((stall_window_s(timing_in(trial_context)) + metadata_s) * SECOND_NS)
 
 
@@ -117,8 +117,8 @@ def _owned(batch: Batch, period: StablePeriod) -> Bools:
 def _existed_ns(batch: Batch) -> Array:
     """Returns since when each slice is known to exist; NEVER for one that only a consumer or a group names.
 
-    Where no partition was added, those that an observer saw existed from the beginning.
+    Where none came while the group was at work, those that an observer saw existed from the beginning.
     """
     seen = batch.of(Kind.RECORD, Kind.LOG_START, Kind.LOG_END)
     first_ns = per_group(seen["slice"], seen["time_ns"], batch.size, how="min", start=NEVER)
-    return first_ns if batch.trial_context.partitions_added else np.where(first_ns == NEVER, NEVER, NONE)
+    return first_ns if batch.trial_context.partitions_come else np.where(first_ns == NEVER, NEVER, NONE)

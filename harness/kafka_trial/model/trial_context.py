@@ -489,6 +489,7 @@ class TrialContext:
     drain_bound_s: tuple[float, float] | None = None  # B and W by which the run bounded its drain; None: not told
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
+    topics_added: bool = False  # while the group was at work
     topics: tuple[str, ...] = ()  # those that the group is to read, the first one first; none: nobody named them
     partitions: int = 0  # how many the first of them was seen to have, at most
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
@@ -521,6 +522,11 @@ class TrialContext:
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def partitions_come(self) -> bool:
+        """Whether partitions came while the group was at work, of which clients learn when they ask for metadata."""
+        return self.partitions_added or self.topics_added
 
     @property
     def prints_no_work(self) -> bool:

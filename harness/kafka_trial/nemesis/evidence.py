@@ -475,6 +475,20 @@ def partitions_added(before: TopicSnapshot, inside: Sequence[TopicSnapshot], ser
     return Evidence(True, f"the topic has {len(now)} partitions where it had {len(had)}", details)
 
 
+def topic_created(before: TopicSnapshot, inside: Sequence[TopicSnapshot], served: LogSnapshot) -> Evidence:
+    """The topic was not there, and now each of its partitions has a leader that answers for its log, with records."""
+    now = {leader.partition for leader in inside[-1].leaders if leader.broker >= 0} if inside else set()
+    written = {partition for partition, end in served.ends.items() if end > 0}
+    details = {"partitions": len(now), "records": sum(served.ends.values())}
+    if before.leaders:
+        return Evidence(False, "the topic was there already", details)
+    if not now:
+        return Evidence(False, "no broker leads a partition of it yet", details)
+    if idle := sorted(now - written):
+        return Evidence(False, f"no record has come to its partitions {', '.join(map(str, idle))}", details)
+    return Evidence(True, f"the topic has {len(now)} partitions, and records in each", details)
+
+
 COLD_AT_MOST = 0.1  # of what rolled segments hold, in memory still when nobody reads them
 DISK_READ_MIN_BYTES = 1_000_000  # some segments; less a broker reads of other files, as it goes on
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.consequences import Consequence
@@ -137,3 +137,39 @@ def partitions_added(injection: Injection, *, added: int = 8) -> Iterator[Eviden
         within_s=SERVED_WITHIN_S,
     )
     yield evidence.partitions_added(before, [topic for topic, _ in looks], looks[-1][1])
+
+
+@fault(
+    "topic-created",
+    targets=("all",),
+    scope="members",
+    heals=True,
+    consequences=[Consequence.CHANGES_TOPIC, Consequence.HARMLESS],
+    complete=lambda injection, seen: seen.with_details(**injection.group_since()),
+)
+def topic_created(injection: Injection, *, topic: str = "") -> Iterator[Evidence]:
+    """Creates a further topic that is `later`, while the group is at work; its load begins with its opening burst.
+
+    Who subscribes by a pattern notices when it next asks for metadata (`metadata_age_s`), or its coordinator does
+    (KIP-848: at most every ten seconds).
+
+    Raises:
+        UnjudgeableError: the trial has no such topic.
+    """
+    context = injection.context
+    if topic not in context.later_topics:
+        raise UnjudgeableError(f"no topic of this trial is called {topic!r} and comes later")
+    of_topic = replace(context, topic=context.later_topics[topic])
+    before = injection.keep("before", of_topic.topic_snapshot())
+    injection.injecting()
+    context.create_topic(topic)
+
+    def look() -> tuple[TopicSnapshot, LogSnapshot]:
+        return injection.keep("inside", of_topic.topic_snapshot()), injection.keep("inside", of_topic.log_snapshot())
+
+    looks = injection.hold_until(
+        look,
+        lambda looks: evidence.topic_created(before, [looks[-1][0]], looks[-1][1]).took_effect,
+        within_s=SERVED_WITHIN_S,
+    )
+    yield evidence.topic_created(before, [seen for seen, _ in looks], looks[-1][1])

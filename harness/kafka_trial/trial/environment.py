@@ -40,6 +40,7 @@ from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.mirror import MirrorSide
 from kafka_trial.trial.progress import DrainWatch, FreshRecords, Progress
 from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.trial.topics import create_topic
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import BorrowedLoad, ProducerHandle, counts_in_words, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
@@ -70,7 +71,7 @@ class TrialEnvironment:
     run: Recorder
     child_processes: ChildProcesses
     admin: Admin
-    topics: tuple[str, ...]  # those that the group reads, the first one first
+    topics: tuple[str, ...]  # those that the group reads, the first one first; also those that come later
     group_name: str
     lanes: Sequence[Lane]
     group: Group
@@ -92,6 +93,7 @@ class TrialEnvironment:
     beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
     mirror: MirrorSide | None = None  # the cluster to which the group may fail over
     moved: bool = False  # the group has failed over to it
+    absent: set[str] = field(default_factory=set)  # the topics that are not there yet
     played: Plan | None = None  # what it played itself, and what its roles were
     _producer: ProducerHandle | BorrowedLoad | None = field(default=None)
     _failures_noted: list[MemberFailure] = field(default_factory=list)
@@ -160,7 +162,7 @@ class TrialEnvironment:
         return self.progress.update().ends(self._log_ends())
 
     def _log_ends(self) -> dict[Slice, int]:
-        ends = ((topic, self.admin.log_ends(topic)) for topic in self.topics)
+        ends = ((topic, self.admin.log_ends(topic)) for topic in self.topics if topic not in self.absent)
         return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
 
     def move_to_mirror(self) -> None:
@@ -173,6 +175,16 @@ class TrialEnvironment:
         }
         self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
         self.lanes, self.progress, self.watch = mirror.lanes, mirror.progress(), mirror.watch()
+
+    def create_topic(self, name: str) -> None:
+        """Creates a topic that comes later, by its name in the scenario, and begins its load; any thread may ask it."""
+        topics = zip(self.topics, self.trial_spec.scenario.topics, strict=True)
+        topic, asked = next((topic, asked) for topic, asked in topics if topic == f"{self.topics[0]}-{name}")
+        with Admin(self.cluster.observer_bootstrap) as admin:
+            create_topic(asked, self.cluster, admin, topic)
+        self.record("topic_named", topic=topic, later=True)
+        self.producer.begin_topic(topic)
+        self.absent.discard(topic)
 
     def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
@@ -203,6 +215,7 @@ class TrialEnvironment:
             self.cluster,
             folder=self.folder,
             topics=self.topics,
+            later=self.absent,
             group=self.group_name,
             lanes=self.lanes,
             transactions=self._transactions,
@@ -261,7 +274,11 @@ class TrialEnvironment:
     def _topic_loads(self) -> list[TopicLoad]:
         scenario = self.trial_spec.scenario
         prefixes = ["", *(further.name for further in scenario.further_topics)]
-        return [TopicLoad(*one) for one in zip(self.topics, scenario.loads, prefixes, strict=True)]
+        later = [
+            topic.partitions if comes_later else None
+            for topic, comes_later in zip(scenario.topics, scenario.later, strict=True)
+        ]
+        return [TopicLoad(*one) for one in zip(self.topics, scenario.loads, prefixes, later, strict=True)]
 
     def calibrate(self) -> None:
         """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""

@@ -35,7 +35,7 @@ from kafka_trial.model.rejoining import awaited, overdue_s
 from kafka_trial.model.trial_context import CpuWait, Incarnation, Membership, MemberSpan, Settings, TrialContext, Window
 
 SECOND_NS = 1_000_000_000
-ADDING = "partitions-added"
+ADDING = ("partitions-added", "topic-created")  # of which clients learn when they ask for metadata
 OF_WITNESSES = ("offsets.jsonl", "requests-b*.jsonl")
 OF_OTHERS = ("run.jsonl", "nemesis.jsonl", "consumer-*.jsonl")
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
@@ -101,7 +101,7 @@ class GroupWatch:
             declared=self._declared(),
             backlog=backlog,
             longest_handler_s=self._longest_ns / SECOND_NS,
-            partitions_added=any(window["fault"] == ADDING for window in self._windows.values()),
+            partitions_come=any(window["fault"] in ADDING for window in self._windows.values()),
             movements=movements,
         )
         about = self._trial_context()

@@ -19,7 +19,8 @@ from kafka_trial.nemesis.fail_over import TRANSLATED
 from kafka_trial.scenario import Mirror
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.mirror import MirrorSide, SourceSide
-from kafka_trial.trial.setup import cluster_logs_kept, create_topic, delete_topic
+from kafka_trial.trial.setup import cluster_logs_kept
+from kafka_trial.trial.topics import create_topic, delete_topic
 
 USED_WITHIN_S: Final = 60.0
 

@@ -55,7 +55,8 @@ from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress
 from kafka_trial.trial.provenance import provenance
-from kafka_trial.trial.spec import TrialSpec, topic_names
+from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.trial.topics import create_topic, create_topics, delete_topic, delete_topics_made
 from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import IntermediateTopicsRead, SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
@@ -63,7 +64,6 @@ from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload
 ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
 SUCCESSOR_TOML = "successor-{number}.toml"
 REACHED_WITHIN_S = 10.0
-RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 
 @contextmanager
@@ -116,13 +116,17 @@ def _opened(
     if trial_spec.plan.cuts:
         stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
-    topics = _topics(stack, trial_spec, cluster, admin) if beside is None else _topics_of(trial_spec, beside)
+    topics = (
+        create_topics(stack, trial_spec.scenario, cluster, admin) if beside is None else _topics_of(trial_spec, beside)
+    )
+    later = [one for one, comes_later in zip(topics, trial_spec.scenario.later, strict=True) if comes_later]
+    there = [one for one in topics if one not in later]
     topic = topics[0]
     before = frozenset(admin.topics())
     group_name = _group_name(rng, cluster, admin, lanes, apart=trial_spec.plan.breaks_brokers)
     ours = (group_name, topic) if beside is None else (group_name,)
-    stack.callback(_delete_topics_made, cluster, admin, ours, before)
-    for name in topics:
+    stack.callback(delete_topics_made, cluster, admin, ours, before)
+    for name in there:
         run.record("topic_named", topic=name)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     host = cluster.container_network.gateway if cluster.container_network else LOOPBACK
@@ -140,7 +144,8 @@ def _opened(
         _sink_urls(sink),
         postgres.words if postgres else {},
         host,
-        topics[1:],
+        tuple(there[1:]),
+        tuple(later),
     )
     output = (
         _sink_table(trial_spec, postgres)
@@ -176,6 +181,8 @@ def _opened(
         progress_in_kafka=trial_spec.consumer.progress.kind in ("kafka", "transaction"),
         due_s=lambda ends: environment.due_s(ends),  # noqa: PLW0108 - it is made below
         busier_s=lambda since_ns: environment.busier_s(since_ns),  # noqa: PLW0108 - as above
+        later_topics={name.removeprefix(f"{topic}-"): name for name in later},
+        create_topic=lambda name: environment.create_topic(name),  # noqa: PLW0108 - as above
     )
     environment = TrialEnvironment(
         trial_spec=trial_spec,
@@ -186,6 +193,7 @@ def _opened(
         child_processes=child_processes,
         admin=admin,
         topics=topics,
+        absent={*later},
         group_name=group_name,
         lanes=lanes,
         group=group,
@@ -207,15 +215,6 @@ def _opened(
         beside=beside,
     )
     return environment
-
-
-def _topics(stack: ExitStack, trial_spec: TrialSpec, cluster: Cluster, admin: Admin) -> tuple[str, ...]:
-    """Creates the topics of a trial, which its end deletes, and returns their names."""
-    topics = topic_names(f"kt-{secrets.token_hex(4)}", trial_spec.scenario)
-    for name, asked in zip(topics, trial_spec.scenario.topics, strict=True):
-        create_topic(asked, cluster, admin, name)
-        stack.callback(delete_topic, cluster, admin, name)
-    return topics
 
 
 def _topics_of(trial_spec: TrialSpec, beside: TrialEnvironment) -> tuple[str, ...]:
@@ -340,44 +339,6 @@ def _sink_table(trial_spec: TrialSpec, postgres: PostgresServer) -> SinkTableRea
         content=read.content,
         effects=consumer.evidence.effects,
     )
-
-
-def create_topic(topic: Topic, cluster: Cluster, admin: Admin, name: str) -> None:
-    """Creates a topic, its replicas spread over the brokers."""
-    configs = {
-        "min.insync.replicas": str(topic.min_insync_replicas),
-        "max.message.bytes": str(RECORD_BYTES_MAX),
-        **topic.configs,
-    }
-    brokers = admin.await_brokers(cluster.brokers)
-    assignment = {
-        partition: [brokers[(partition + place) % len(brokers)] for place in range(topic.replication_factor)]
-        for partition in range(topic.partitions)
-    }
-    admin.create_topic(
-        name,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        configs=configs,
-        replica_assignment=assignment,
-    )
-
-
-def delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
-    """Gives a warm cluster its disk back; what does not work ends with the cluster, and is no news about the trial."""
-    if not cluster.ruined:
-        with suppress(UnjudgeableError):
-            admin.delete_topic(topic)
-
-
-def _delete_topics_made(cluster: Cluster, admin: Admin, prefixes: tuple[str, ...], before: frozenset[str]) -> None:
-    """Deletes what the consumer made for itself and named after its group or the trial's topic: both names are the
-    trial's own, and nobody else's topic begins with them."""
-    if not cluster.ruined:
-        with suppress(UnjudgeableError):
-            for topic in sorted(frozenset(admin.topics()) - before):
-                if topic.startswith(prefixes):
-                    delete_topic(cluster, admin, topic)
 
 
 def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:

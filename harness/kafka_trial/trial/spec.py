@@ -378,6 +378,11 @@ def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
             f"its group reads {topics} topics: if it takes the list in {{topics}}, names with commas between, or "
             "in {topics_json}, write [kafka] several_topics = true"
         )
+    if any(scenario.later) and "topic_pattern" not in spec.placeholders:
+        return (
+            "a topic comes while its group is at work: subscribe by the regular expression {topic_pattern}, of the "
+            "topics that are there and of those that come"
+        )
     if clashing := _topics_of_both(spec, scenario):
         return f"{', '.join(clashing)} would be a topic of the scenario and one of the consumer's own: rename either"
     if scenario.further_topics and spec.evidence.effects == "state":

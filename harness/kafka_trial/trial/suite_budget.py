@@ -68,7 +68,7 @@ def waits_for_metadata_s(kafka: KafkaSettings, scenarios: Iterable[Scenario]) ->
     """
     if kafka.protocol == "consumer":
         return {}
-    return {one.name: kafka.metadata_age_s for one in scenarios if any(step.fault == ADDING for step in one.schedule)}
+    return {one.name: kafka.metadata_age_s for one in scenarios if any(step.fault in ADDING for step in one.schedule)}
 
 
 def choose_suites(

@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ BUFFER_EVENTS: Final = 500
 
 class Observer:
     """Looks at some topics and the group that reads them; with `reads_anew`, each of several snapshots reads the topics
-    from their start: what was there before may be lost."""
+    from their start: what was there before may be lost. `later`: which of the topics need not be there."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Observer:
         topics: Sequence[str],
         group: str,
         reads_anew: bool = False,
+        later: Collection[str] = (),
     ) -> None:
         self._brokers = brokers
         self._recorder = recorder
@@ -62,6 +63,7 @@ class Observer:
         self._next_s = time.monotonic()
         self._read_to: dict[Slice, int] = {}
         self._reads_anew = reads_anew
+        self._later = later
 
     def step(self) -> None:
         """Looks when it is time to; else lets a little time pass."""
@@ -90,7 +92,7 @@ class Observer:
         while time.monotonic() < until_s:
             self.look()
             starts, ends, stable = self.log_ends()
-            found = all(name in self._topics for name in self._names)
+            found = all(name in self._topics for name in self._names if name not in self._later)
             if found and ends.keys() == stable.keys() == starts.keys() == self._places():
                 return self._control_read(starts, ends, stable, until_s=until_s)
             pause(RETRY_S)
@@ -140,7 +142,7 @@ class Observer:
         self._log_starts_again()
         self._read_to = {place: min(position, stable[place]) for place, position in read.positions.items()}
         held = {place for place, end in ends.items() if stable[place] < end}
-        problems = {name: _problem(read.complete, read.error, _partitions(held, name)) for name in self._names}
+        problems = {name: _problem(read.complete, read.error, _partitions(held, name)) for name in self._topics}
         for name, problem in problems.items():
             self._recorder.record(
                 "control_read",
@@ -165,7 +167,8 @@ class Observer:
         for name in self._names:
             topic = found.topics.get(name)
             if topic is None:
-                self._unanswered("metadata", f"topic {name} does not exist")
+                if name not in self._later:
+                    self._unanswered("metadata", f"topic {name} does not exist")
                 continue
             self._topics[name] = topic
             self._tell_topic(topic)
@@ -305,6 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
     parser.add_argument("--topic", action="append", required=True, help="a topic of the trial (repeatable)")
     parser.add_argument("--group", required=True, help="the group of the trial")
+    parser.add_argument("--later", action="append", default=[], help="one of them that need not be there (repeatable)")
     parser.add_argument("--reads-anew", action="store_true", help="at each snapshot, and not what is new alone")
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
@@ -317,6 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             topics=options.topic,
             group=options.group,
             reads_anew=options.reads_anew,
+            later=options.later,
         )
         observer.look()
         return serve(observer, [recorder])

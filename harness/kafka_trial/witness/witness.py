@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -161,9 +161,11 @@ def start_witnesses(
     sink: SinkRead | None = None,
     through: IntermediateTopicsRead | None = None,
     reads_anew: bool = False,
+    later: Collection[str] = (),
 ) -> list[Witness]:
     """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; of `transactions`, for
     a consumer whose progress is in its own; and of the topic or table that its output goes to, if there is one.
+    `later`: which of the topics are not there yet.
 
     They start side by side; call `ready` on each.
 
@@ -197,6 +199,7 @@ def start_witnesses(
         "observe": [
             *(*bootstrap, *history, *own, "--group", group),
             *(["--reads-anew"] if reads_anew else []),
+            *(f"--later={name}" for name in later),
         ],
     }
     if transactions:

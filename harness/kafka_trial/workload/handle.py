@@ -61,6 +61,10 @@ class ProducerHandle:
         """Begins the steady load."""
         self._ask("steady", "steady", within_s=ANSWER_WITHIN_S)
 
+    def begin_topic(self, topic: str) -> None:
+        """Begins the load of a topic that has come."""
+        self._ask(f"topic {topic}", "topic", within_s=ANSWER_WITHIN_S)
+
     def hold(self) -> None:
         """Holds the steady load until `resume`; idempotent."""
         if not self._held:
@@ -143,6 +147,9 @@ class BorrowedLoad:
         return self._records
 
     def steady(self) -> None:
+        """The other trial begins it."""
+
+    def begin_topic(self, topic: str) -> None:
         """The other trial begins it."""
 
     def hold(self) -> None:

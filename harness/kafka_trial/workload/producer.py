@@ -6,6 +6,7 @@ topic. A command is a line, an answer a JSON line on stdout:
 ```
 open      sends the opening burst; answers with the counts once every send of it is decided
 steady    begins the steady load; answers at once
+topic T   begins the load of a topic that has come, its opening burst first; from then on a part of the steady load
 hold      sends nothing more of the steady load until `resume`; both answer at once
 settle S  as `hold`; answers once every send is decided, or after S seconds, with whether all are
 burst N   sends N records at full speed, between those of the steady load; answers at once
@@ -40,7 +41,7 @@ from kafka_trial.workload.handle import topic_load_from_json
 from kafka_trial.workload.payload import OURS, PayloadFiles, RecordContents
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
-from kafka_trial.workload.workload import Headers, Op, all_ops, own_headers, unreadable
+from kafka_trial.workload.workload import Headers, Op, all_ops, own_headers, topic_ops, unreadable
 
 METADATA_WITHIN_S = 30.0
 PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
@@ -193,7 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
         client_settings(options.bootstrap, load),
         error_cb=lambda error: fatal.append(str(error)) if error.fatal() else None,
     )
-    partitions = [_partitions(client, topic) for topic in topics]
+    partitions = [one.later_partitions or _partitions(client, one.topic) for one in options.topic_load]
     log = (NoLog if options.unrecorded else SendLog)(options.history, topics)
     payload = PayloadFiles.from_json(options.payload)
     contents = [RecordContents(payload, one.load, seed=options.seed) for one in options.topic_load]
@@ -201,7 +202,14 @@ def main(arguments: list[str] | None = None) -> int:
     aborted_sends = _aborted_sends(options, topics, log, headers) if load.aborted_ratio else None
     sender = Sender(client, log, _values(contents), topics, aborted_sends, headers=headers)
     ops = contents[0].sized(all_ops(options.topic_load, partitions=partitions, seed=options.seed))
-    send_scheduler = SendScheduler(sender, ops, answer=_answer)
+    later = {
+        one.topic: contents[0].sized(
+            topic_ops(options.topic_load, place, partitions=one.later_partitions, seed=options.seed)
+        )
+        for place, one in enumerate(options.topic_load)
+        if one.later_partitions is not None
+    }
+    send_scheduler = SendScheduler(sender, ops, later=later, answer=_answer)
     _answer({"ready": True})
     send_scheduler.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
     if fatal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol
 
@@ -37,12 +37,13 @@ class Sends(Protocol):
 
 
 class Part:
-    """Operations of one part, taken batch by batch as they fall due; `began_s` None: all of them at once."""
+    """Operations of one part, taken batch by batch as they fall due; `began_s` None: all of them at once. `told`: its
+    beginning and its end are lines of the log."""
 
-    def __init__(self, name: str, ops: Iterator[Op], *, began_s: float | None = None) -> None:
+    def __init__(self, name: str, ops: Iterator[Op], *, began_s: float | None = None, told: bool = True) -> None:
         self.name = name
         self.sent = 0
-        self.closed = False
+        self.closed = not told
         self._began_s = began_s
         self._ops = ops
         self._next = next(ops, None)
@@ -76,9 +77,13 @@ class Part:
 class SendScheduler:
     """Sends the parts of a workload as commands ask for them."""
 
-    def __init__(self, sender: Sends, ops: Iterator[Op], *, answer: Answer) -> None:
+    def __init__(
+        self, sender: Sends, ops: Iterator[Op], *, answer: Answer, later: Mapping[str, Iterator[Op]] | None = None
+    ) -> None:
         self._sender = sender
         self._answer = answer
+        self._later = dict(later or {})
+        self._come: list[Part] = []
         self._opening, self._bursts, self._steady_ops = _split(ops)
         self._at_once: deque[Part] = deque()
         self._steady: Part | None = None
@@ -119,6 +124,9 @@ class SendScheduler:
                 self._steady = Part(STEADY, self._steady_ops, began_s=time.monotonic())
                 self._sender.log.load(STEADY, "begins")
                 self._answer({"steady": True})
+            case ["topic", topic] if self._steady is not None and topic in self._later:
+                self._come.append(Part(STEADY, self._later.pop(topic), began_s=time.monotonic(), told=False))
+                self._answer({"topic": topic})
             case ["hold"] if self._steady is not None and self._held_since_s is None:
                 self._held_since_s = time.monotonic()
                 self._answer({"held": True})
@@ -126,7 +134,8 @@ class SendScheduler:
                 self._held_since_s = self._held_since_s or time.monotonic()
                 self._settled_until_s = time.monotonic() + float(within)
             case ["resume"] if self._steady is not None and self._held_since_s is not None:
-                self._steady.delay(time.monotonic() - self._held_since_s)
+                for part in self._steady_parts:
+                    part.delay(time.monotonic() - self._held_since_s)
                 self._held_since_s = None
                 self._answer({"resumed": True})
             case ["burst", count] if count.isdecimal():
@@ -137,7 +146,8 @@ class SendScheduler:
                 self._stop_within_s = float(within[0]) if within else STOP_WITHIN_S
             case _:
                 known = (
-                    "open (once, before steady), steady (once), hold, settle SECONDS, resume, burst N, stop [SECONDS]"
+                    "open (once, before steady), steady (once), topic NAME (once each), hold, settle SECONDS, resume, "
+                    "burst N, stop [SECONDS]"
                 )
                 self._answer({"error": f"cannot obey {' '.join(words)!r} now. Valid: {known}"})
 
@@ -169,15 +179,18 @@ class SendScheduler:
         return self._sender.idle or time.monotonic() >= until_s
 
     def _send_due(self, now_s: float) -> None:
-        steady = self._steady if self._held_since_s is None else None
-        part = self._at_once[0] if self._at_once else steady
-        if part is None:
-            return
-        batch = part.batch(now_s)
-        if batch:
-            self._sender.send(batch)
-        if part.ended:
-            self._close(part)
+        steady = self._steady_parts if self._held_since_s is None else []
+        for part in [self._at_once[0]] if self._at_once else steady:
+            batch = part.batch(now_s)
+            if batch:
+                self._sender.send(batch)
+            if part.ended:
+                self._close(part)
+
+    @property
+    def _steady_parts(self) -> list[Part]:
+        """The steady load, and that of topics which have come."""
+        return [*([self._steady] if self._steady else []), *self._come]
 
     def _close(self, part: Part) -> None:
         if not part.closed:
@@ -191,13 +204,15 @@ class SendScheduler:
             return DUE_EVERY_S
         if self._at_once:
             return 0.0
-        if self._steady is None or self._steady.ended or self._held_since_s is not None:
+        going_on = [part for part in self._steady_parts if not part.ended]
+        if not going_on or self._held_since_s is not None:
             return LOOK_EVERY_S
-        due_in_s = self._steady.due_in_s(time.monotonic())
+        now_s = time.monotonic()
+        due_in_s = min(part.due_in_s(now_s) for part in going_on)
         return 0.0 if due_in_s <= 0 else min(LOOK_EVERY_S, max(DUE_EVERY_S, due_in_s))
 
     def _stop(self, within_s: float, broken: Callable[[], str | None]) -> None:
-        for part in [*self._at_once, *([self._steady] if self._steady else [])]:
+        for part in [*self._at_once, *self._steady_parts]:
             self._close(part)
         deadline = time.monotonic() + within_s
         while not self._sender.idle and time.monotonic() < deadline and not broken():

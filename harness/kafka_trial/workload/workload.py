@@ -34,11 +34,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TopicLoad:
-    """The load of one topic; the ids of its records begin with `id_prefix`, if that is not empty."""
+    """The load of one topic; the ids of its records begin with `id_prefix`, if that is not empty.
+
+    `later_partitions`: of a topic that is not there yet, how many it will have; its load begins when it has come.
+    """
 
     topic: str
     load: Load
     id_prefix: str = ""
+    later_partitions: int | None = None
 
 
 class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at up to 50,000 a second
@@ -68,19 +72,24 @@ PARTS_IN_ORDER = (OPENING_BURST, BURST, STEADY)
 
 
 def all_ops(topic_loads: Sequence[TopicLoad], *, partitions: Sequence[int], seed: int) -> Iterator[Op]:
-    """Yields the operations on all topics: by part of the load, then by due time. The records of a topic do not depend
-    on the other topics."""
-    workloads = [LoadWorkload(one.load, partitions=count) for one, count in zip(topic_loads, partitions, strict=True)]
-    if len(workloads) == 1:
-        yield from workloads[0].ops(Random(f"workload {seed}"))
-        return
-    prefixed = [_prefixed(topic, one.id_prefix, workloads[topic], seed) for topic, one in enumerate(topic_loads)]
-    yield from merge(*prefixed, key=lambda op: (PARTS_IN_ORDER.index(op.part), op.at_s))
+    """Yields the operations on all topics that are there: by part of the load, then by due time. The records of a topic
+    do not depend on the other topics."""
+    there = [topic for topic, one in enumerate(topic_loads) if one.later_partitions is None]
+    of_topics = [topic_ops(topic_loads, topic, partitions=partitions[topic], seed=seed) for topic in there]
+    yield from merge(*of_topics, key=_turn) if len(of_topics) > 1 else of_topics[0]
 
 
-def _prefixed(topic: int, prefix: str, workload: LoadWorkload, seed: int) -> Iterator[Op]:
-    for op in workload.ops(Random(f"workload {seed} {prefix}".rstrip())):
-        yield op._replace(topic=topic, id=f"{prefix}.{op.id}" if prefix else op.id)
+def topic_ops(topic_loads: Sequence[TopicLoad], topic: int, *, partitions: int, seed: int) -> Iterator[Op]:
+    """Yields the operations on one topic, by its place among all."""
+    one = topic_loads[topic]
+    ops = LoadWorkload(one.load, partitions=partitions).ops(Random(f"workload {seed} {one.id_prefix}".rstrip()))
+    if not one.id_prefix:
+        return ops
+    return (op._replace(topic=topic, id=f"{one.id_prefix}.{op.id}") for op in ops)
+
+
+def _turn(op: Op) -> tuple[int, float]:
+    return PARTS_IN_ORDER.index(op.part), op.at_s
 
 
 class LoadWorkload:

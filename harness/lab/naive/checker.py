@@ -558,6 +558,11 @@ class Trial:
         return any(len({e.details["partitions"] for e in seen}) > 1 for seen in self.seen_topics.values())
 
     @cached_property
+    def partitions_come(self) -> bool:
+        """Partitions came while the group was at work: of a topic that was there, or of one that came."""
+        return self.partitions_added or any(e.details.get("later") for e in self.of_kind("topic_named"))
+
+    @cached_property
     def invoked(self) -> dict[str, Event]:
         """Id → the first send of it that was invoked."""
         sends = [e for e in self.of_kind("send") if e.outcome == "invoke" and e.id is not None]

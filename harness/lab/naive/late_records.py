@@ -271,7 +271,7 @@ def _end_ns(trial: Trial, fault: Event, window_ns: int) -> float:
     end_ns = trial.lived_down_ns(fault, window_ns)
     if does(fault, "leaves-requests-open"):
         end_ns += (trial.settings.get("request_timeout_s") or 0.0) * SECOND_NS
-    if does(fault, "changes-topic") and trial.partitions_added:
+    if does(fault, "changes-topic") and trial.partitions_come:
         end_ns += float(trial.settings.get("metadata_age_s", 300.0)) * SECOND_NS
     return 2 * end_ns - _began_ns(trial, fault)
 
