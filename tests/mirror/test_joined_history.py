@@ -144,12 +144,15 @@ def test_requests_to_the_mirror_are_those_of_a_further_broker(both: RunFolder) -
     assert other["entries"] == []
 
 
-def test_how_the_group_came_is_told(both: RunFolder) -> None:
-    """What was committed when it left, and its position there; of a bound nobody knows, where no pair was read."""
+@pytest.mark.parametrize(("way", "least"), [("translated", 2), ("by-timestamp", 2), ("raw", None)])
+def test_how_the_group_came_is_told(both: RunFolder, way: str, least: int | None) -> None:
+    """By what the offsets logs of both clusters say; where positions were copied, from where a translation would have
+    led, which nobody knows here."""
+    _write(RunFolder(both.path / "source"), "nemesis", [_failed_over(way)])
     (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
-    start = {"committed_offset": 3, "started_offset": 2, "earliest_offset": None}
+    start = {"committed_offset": 3, "started_offset": 2, "earliest_offset": None, "least_offset": least}
     assert told["entries"] == [{**HERE, **start}]
-    assert (told["way"], told["log_offset"], told["time_ns"]) == ("translated", 9 + ROOM, 20 * SECOND_NS)
+    assert (told["way"], told["log_offset"], told["time_ns"]) == (way, 9 + ROOM, 20 * SECOND_NS)
 
 
 def test_a_mirror_that_lacks_a_record_is_no_ground_for_a_verdict(both: RunFolder) -> None:
@@ -216,3 +219,18 @@ def test_work_on_a_record_that_is_not_there_is_no_work_and_told(both: RunFolder)
     assert "offset" not in bad
     told = [line["message"] for line in raw_lines(both.history / "run.jsonl") if line["kind"] == "environment"]
     assert told == ["members on the mirror told of 1 records that are not in its topics"]
+
+
+def test_a_record_that_the_source_has_no_longer_is_not_alone_on_the_mirror(both: RunFolder) -> None:
+    """It was acknowledged there; members on the mirror do it in its place."""
+    source = RunFolder(both.path / "source")
+    sent = {"kind": "send", "topic": "t", "id": "c"}
+    _write(
+        source,
+        "workload",
+        [{"at": 5, "outcome": "invoke", **sent}, {"at": 5, "outcome": "ok", "op": 0, **HERE, "offset": 2, **sent}],
+    )
+    _write(source, "observer", [line for line in _read(HERE, "abcde", first=0) if line.get("id") != "c"])
+    (done,) = (line for line in _joined(both, "consumer-m0-1") if line["kind"] == "delivered")
+    assert (done["topic"], done["offset"]) == ("t", 2)
+    assert [line for line in raw_lines(both.history / "run.jsonl") if line["kind"] == "environment"] == []

@@ -49,3 +49,12 @@ def test_what_one_side_lacks_is_named() -> None:
     assert told.missing == ((0, 1), (1, 0))
     assert told.strange == ((0, 6), (1, 9))
     assert (told.position_of(0, 6), told.position_of(0, 7)) == (1, 2)
+
+
+def test_what_the_source_has_no_longer_is_where_it_was_acknowledged() -> None:
+    """The mirror has it still: it is nobody's; or never had it: it is not missing there."""
+    written = _read_records(dict(enumerate("abcd")))
+    told = offset_map(written[2:], _read_records(dict(enumerate("bcd", 100))), acknowledged=written)
+    assert (told.missing, told.strange, told.surplus) == ((), (), 0)
+    assert [told.offset_of(0, there) for there in (100, 101, 102)] == [1, 2, 3]
+    assert [told.position_of(0, there) for there in (100, 101, 103)] == [1, 2, 4]

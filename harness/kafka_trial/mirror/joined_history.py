@@ -176,17 +176,31 @@ def join_run_folders(folder: RunFolder) -> None:
 def mirrored_topics(source: RunFolder, mirror: RunFolder) -> list[MirroredTopic]:
     """Returns the topics that both sides have, in the order in which the observers named them, and their maps."""
     seen = [list(raw_lines(folder.history / "observer.jsonl")) for folder in (source, mirror)]
+    written = list(_acknowledged(source))
     ids = [{line["topic"]: line.get("topic_id") for line in lines if line["kind"] == "topic"} for lines in seen]
     found = []
     for name, there in ((name, there) for name in ids[0] for there in ids[1] if there in (name, f"{SOURCE}.{name}")):
         own, mirrored = _read_records(seen[0], name), _read_records(seen[1], there)
-        found.append(MirroredTopic(name, there, ids[0][name], ids[1][there], offset_map(own, mirrored)))
+        sent = [_read_record(line) for line in written if line["topic"] == name]
+        offsets = offset_map(own, mirrored, acknowledged=sent)
+        found.append(MirroredTopic(name, there, ids[0][name], ids[1][there], offsets))
     return found
 
 
 def _read_records(lines: Iterable[Line], topic: str) -> list[ReadRecord]:
     read = (line for line in lines if line["kind"] == "record" and line["topic"] == topic)
-    return [ReadRecord(line["partition"], line["offset"], line["id"]) for line in read if line["id"] is not None]
+    return [_read_record(line) for line in read if line["id"] is not None]
+
+
+def _read_record(line: Line) -> ReadRecord:
+    return ReadRecord(line["partition"], line["offset"], line["id"])
+
+
+def _acknowledged(source: RunFolder) -> Iterator[Line]:
+    """Yields where the source has acknowledged a record: its topic, partition, offset and id."""
+    for line in raw_lines(source.history / "workload.jsonl"):
+        if line.get("outcome") == "ok" and line.get("offset") is not None and line.get("id") is not None:
+            yield line
 
 
 def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topics: Iterable[MirroredTopic]) -> None:
@@ -237,7 +251,6 @@ def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredT
     left_ns = max(
         (line["time_ns"] for file in there for line in raw_lines(file) if line["kind"] == "exited"), default=NEVER
     )
-    read = raw_lines(source.history / "observer.jsonl")
     return MirrorPart(
         tuple(topics),
         max(epochs, default=0),
@@ -247,8 +260,15 @@ def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredT
         {line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
         NEVER if came_ns == NEVER else wall_ns(source, came_ns),
         NEVER if left_ns == NEVER else wall_ns(source, left_ns),
-        {line["id"]: line["topic"] for line in read if line["kind"] == "record" and line["id"] is not None},
+        _homes(source),
     )
+
+
+def _homes(source: RunFolder) -> dict[str, str]:
+    """Returns of which topic of the source each record is, by its id."""
+    read = (line for line in raw_lines(source.history / "observer.jsonl") if line["kind"] == "record")
+    told = (line for line in (*_acknowledged(source), *read) if line["id"] is not None)
+    return {line["id"]: line["topic"] for line in told}
 
 
 def _files_on_mirror(source: RunFolder) -> list[Path]:

@@ -3,6 +3,9 @@
 A mirror copies the records of a partition in their order, to a partition of the same number, at other offsets. What it
 says of that itself is not asked: it is on trial too. A record that a mirror holds twice has two offsets there.
 
+What the source had and has no longer (retention, truncation) is known by where it was acknowledged: a mirror may have
+it still, and need not.
+
 A position on the mirror is the source's position of a group that has read as far: after the furthest record that lies
 before it. Between two records of the source there may be offsets without any (markers, compaction); positions among
 them are all the same to a reader.
@@ -74,9 +77,13 @@ class OffsetMap:
         return known.here[0] if before == 0 else known.furthest[before - 1] + 1 + beyond
 
 
-def offset_map(source: Iterable[ReadRecord], mirror: Iterable[ReadRecord]) -> OffsetMap:
-    """Returns the map of a topic by what was read of it on both sides; records without an id are not in `source`."""
-    places = {(one.partition, one.id): one.offset for one in source}
+def offset_map(
+    source: Iterable[ReadRecord], mirror: Iterable[ReadRecord], *, acknowledged: Iterable[ReadRecord] = ()
+) -> OffsetMap:
+    """Returns the map of a topic by what was read of it on both sides; records without an id are not in `source`.
+    `acknowledged`: what was written to the source, there still or not."""
+    there = {(one.partition, one.id): one.offset for one in source}
+    places = {(one.partition, one.id): one.offset for one in acknowledged} | there
     rows: dict[int, list[tuple[int, int]]] = defaultdict(list)
     strange = []
     for one in mirror:
@@ -87,7 +94,7 @@ def offset_map(source: Iterable[ReadRecord], mirror: Iterable[ReadRecord]) -> Of
             rows[one.partition].append((one.offset, here))
     copied = {(partition, here) for partition, pairs in rows.items() for _, here in pairs}
     missing = sorted(
-        (partition, offset) for (partition, _), offset in places.items() if (partition, offset) not in copied
+        (partition, offset) for (partition, _), offset in there.items() if (partition, offset) not in copied
     )
     return OffsetMap(
         tuple(missing),
