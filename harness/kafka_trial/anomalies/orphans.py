@@ -27,16 +27,17 @@ def orphan_partition(partitions: Partitions) -> Findings:
     "Each partition is consumed by exactly one consumer within each subscribing consumer group at any given time"
     (Kafka, Design, Consumer Position). A partition is owned if, by the last group records, a member has it assigned or
     still has to give it up. The bound is that of a stuck partition: detection of a lost member, a rebalance, a commit
-    (and a metadata refresh if partitions were added). The group is at rest while no group record is written and no
+    (and a metadata refresh if partitions or topics came). The group is at rest while no group record is written and no
     fault is in force. Legal in a group without members, while it rebalances, and for a partition that did not exist
     yet. Undecided if the machine stood still meanwhile.
 
     Smallest history: group record with member m0 and no partition; eleven seconds later phase snapshot.
 
-    Usual cause: The group was at rest and a partition had no owner: a custom assignor, or a member that assigned itself
-    by hand beside the group.
+    Usual cause: The group was at rest and a partition had no owner: a custom assignor, a member that assigned itself by
+    hand beside the group, or a topic that came later, which a pattern matches that was looked up once.
 
-    Remedy: Use one of Kafka's assignors, and do not mix assign() and subscribe() in one group.
+    Remedy: Use one of Kafka's assignors, do not mix assign() and subscribe() in one group, and give a pattern to
+    subscribe() itself.
     """
     alone, undecided = split_undecided(partitions.ownerless_stretches)
     rows = table(

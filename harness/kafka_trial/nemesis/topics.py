@@ -148,7 +148,7 @@ def partitions_added(injection: Injection, *, added: int = 8) -> Iterator[Eviden
     complete=lambda injection, seen: seen.with_details(**injection.group_since()),
 )
 def topic_created(injection: Injection, *, topic: str = "") -> Iterator[Evidence]:
-    """Creates a further topic that is `later`, while the group is at work; its load begins with its opening burst.
+    """Creates a further topic that comes later, while the group is at work; its load begins with its opening burst.
 
     Who subscribes by a pattern notices when it next asks for metadata (`metadata_age_s`), or its coordinator does
     (KIP-848: at most every ten seconds).
