@@ -10,7 +10,7 @@ import orjson
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import scenario_problems
-from lab.cases.fail_overs import WAYS, FailOverRow, moves_of, newest, scenario_of
+from lab.cases.fail_overs import SITUATIONS, WAYS, FailOverRow, cells, moves_of, newest, scenario_of
 from lab.cases.fail_overs_page import part
 
 FIGURES = {"lost": 0, "again": 200, "back": 190, "bound": 700, "ahead": 0}
@@ -50,6 +50,15 @@ def test_each_way_is_the_suite_by_that_way() -> None:
     assert [one.schedule[0].options["way"] for one in asked] == list(WAYS)
 
 
+def test_each_situation_can_be_played_and_is_of_translated_positions() -> None:
+    """The other ways are convicted in the usual one."""
+    kinds = dict.fromkeys((way, situation) for way, _, situation, _ in cells())
+    assert list(kinds) == [*((way, "") for way in WAYS), *(("translated", one) for one in SITUATIONS[1:])]
+    asked = [scenario_of("translated", "default", one) for one in SITUATIONS]
+    assert [scenario_problems(one) for one in asked] == [[]] * len(SITUATIONS)
+    assert len({repr(one) for one in asked}) == len(SITUATIONS)
+
+
 def test_the_table_has_medians_and_verdicts() -> None:
     """Of the last row of each trial that the newest harness made."""
     again = replace(ROW, figures=FIGURES | {"again": 300})
@@ -57,8 +66,9 @@ def test_the_table_has_medians_and_verdicts() -> None:
     rows = [replace(ROW, digest="old", seed=9), ROW, again, replace(ROW, seed=2), wrong]
     assert len(list(newest(rows))) == 3
     text = part(rows)
-    assert "| translated | default | 2 | 2 × pass | 0 | 250 | 190 | 700 | 0 |" in text
-    assert "| raw | default | 1 | 1 × fail, illegal-redelivery | 0 | - | - | - | - |" in text
-    assert "| by-timestamp | identity | 0 | - | - | - | - | - | - |" in text
+    assert "| translated | default | - | 2 | 2 × pass | 0 | 250 | 190 | 700 | 0 |" in text
+    assert "| raw | default | - | 1 | 1 × fail, illegal-redelivery | 0 | - | - | - | - |" in text
+    assert "| by-timestamp | identity | - | 0 | - | - | - | - | - | - |" in text
     assert "3 trials on Kafka 4.3.1, measured at c0ffee" in text
+    assert "| translated | default | the group is far behind | 0 | - | - |" in text
     assert "no commit yet" in part([])

@@ -14,7 +14,7 @@ from kafka_trial import registry
 from kafka_trial.cluster.mirror_maker import PROPERTIES
 from kafka_trial.history.store import raw_lines
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.scenario import Mirror, Scenario
+from kafka_trial.scenario import Mirror, Scenario, Step
 from kafka_trial.trial.session import Session, TrialOutcome
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -58,6 +58,16 @@ def test_positions_by_time_are_convicted(kafka_trial_session: Session, tmp_path:
     skipped = [one for one in outcome.verdict.violations if one.anomaly == "skipped"]
     ahead = sum(begun - committed for committed, begun, _ in starts_of(outcome) if begun > committed)
     assert 0 < sum(one.count for one in skipped) <= ahead  # some of these had been done, and not committed yet
+
+
+def test_a_source_that_was_truncated_convicts_nobody(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """What the group had done was deleted on the source; the mirror has it still, and the group does some of it again."""
+    suite = fail_over("translated")
+    deleted = Step("records-deleted", "all", at_s=1, for_s=2, options={"once_due": True})
+    moved = replace(suite.schedule[0], at_s=2, after="healed")
+    outcome = tried(kafka_trial_session, replace(suite, schedule=(deleted, moved)), tmp_path / "run")
+    assert outcome.verdict.verdict == "pass", outcome.text
+    assert any(started < committed for committed, started, _ in starts_of(outcome))
 
 
 def test_a_mirror_maker_that_ends_is_nobody_s_fault(kafka_trial_session: Session, tmp_path: Path) -> None:

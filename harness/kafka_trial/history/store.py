@@ -2,7 +2,8 @@
 
 `run.json scenario.json consumer.toml consumer/ payload/ schedule.json history/ logs/ cache/ groups/ verdict.json
 anomalies.jsonl series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
-It is read whole, or by a `HistoryTail` while it is being written.
+It is read whole, or by a `HistoryTail` while it is being written. Of a trial with a mirror `source/` and `mirror/` are
+folders like this one, of which `history/` is made.
 
 A folder can be packed: what was asked and what was seen, in one compressed file; what can be made again is left out.
 Times, owners and modes are left out too, and the host of the trial and where the consumer lay on it: the same history

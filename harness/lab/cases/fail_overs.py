@@ -1,7 +1,7 @@
 """Case 3: a group that fails over to a mirror in three ways, under both policies: what each loses and does again.
 
-A row is a trial of the suite fail-over, by one way and under one policy; the sound consumer, load and instants are the
-same. Rows are appended to `reports/fail_overs.jsonl`; what made them is part of them.
+A row is a trial of the suite fail-over, by one way and under one policy, in the suite's own situation or another one;
+the sound consumer is the same. Rows are appended to `reports/fail_overs.jsonl`; what made them is part of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.store import RunFolder, raw_lines
 from kafka_trial.report.row_files import append_row, rows_in
-from kafka_trial.scenario import MIRROR_POLICIES, Mirror, Scenario
+from kafka_trial.scenario import MIRROR_POLICIES, Mirror, Scenario, Step, Topic
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, TrialOutcome, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
@@ -30,8 +30,11 @@ RUNS: Final = Path("trial-runs") / "fail-overs"
 CONSUMER: Final = "python-at-least-once"
 SUITE: Final = "fail-over"
 WAYS: Final = {"translated": "pass", "raw": "fail", "by-timestamp": "fail"}  # and what a trial of each must come to
+USUAL, EMPTY, TRUNCATED, BEHIND = "", "partitions are empty", "the source is truncated", "the group is far behind"
+SITUATIONS: Final = (USUAL, EMPTY, TRUNCATED, BEHIND)  # when the group leaves; all but the first by translation alone
 SEEDS: Final = (1, 2, 3, 4, 5)
 TRIES: Final = 2  # of what the machine made unknown
+Cell = tuple[str, str, str, int]  # way, policy, situation, seed
 
 
 @dataclass(frozen=True)
@@ -51,20 +54,37 @@ class FailOverRow:
     kafka: str = ""
     digest: str = ""
     commit: str = ""
+    situation: str = USUAL
 
 
-def scenario_of(way: str, policy: str) -> Scenario:
-    """Returns the suite's scenario, by one way and under one policy."""
+def scenario_of(way: str, policy: str, situation: str = USUAL) -> Scenario:
+    """Returns the suite's scenario, by one way and under one policy, in one of SITUATIONS."""
     asked = registry.find_scenario(SUITE)
     steps = tuple(replace(step, options={"way": way}) for step in asked.schedule)
-    return replace(
+    asked = replace(
         asked, name=f"{SUITE}-{way}-{policy}", schedule=steps, mirror=replace(asked.mirror or Mirror(), policy=policy)
     )
+    if situation == EMPTY:  # so few records among so many that some have none when the group leaves
+        load = replace(asked.load, opening_burst=20, rate_per_s=50, key_count=2000)
+        return replace(asked, topic=Topic(partitions=80), load=load, schedule=(replace(steps[0], at_s=1),))
+    if situation == TRUNCATED:
+        deleted = Step("records-deleted", "all", at_s=1, for_s=2, options={"once_due": True})
+        return replace(asked, schedule=(deleted, replace(steps[0], at_s=3, after="healed")))
+    if situation == BEHIND:  # it handles some hundred records a second
+        return replace(asked, load=replace(asked.load, opening_burst=6000, rate_per_s=1200))
+    return asked
+
+
+def cells() -> list[Cell]:
+    """Returns what is tried: way, policy, situation and seed; each kind once before one is tried again."""
+    kinds = [(way, policy, USUAL) for way in WAYS for policy in MIRROR_POLICIES]
+    kinds += [("translated", policy, situation) for situation in SITUATIONS[1:] for policy in MIRROR_POLICIES[:1]]
+    return [(*kind, seed) for seed in SEEDS for kind in kinds]
 
 
 def digest() -> str:
     """Returns what a row was made by: harness, consumer and what is asked."""
-    asked = repr([scenario_of(way, policy) for way in WAYS for policy in MIRROR_POLICIES])
+    asked = repr([scenario_of(*kind) for *kind, _ in cells()])
     return text_digest(making_digest(), judging_digest(), consumer_digest(registry.find_consumer(CONSUMER)), asked)
 
 
@@ -75,30 +95,30 @@ def try_missing(*, until_s: float | None, say: Callable[[str], object]) -> None:
     own = [row for row in read_rows(file) if row.digest == made_by]
     done = {_cell(row) for row in own if row.verdict != "unknown"}
     tried = [_cell(row) for row in own]
-    todo = [(way, policy, seed) for seed in SEEDS for way in WAYS for policy in MIRROR_POLICIES]
     with Session(console=Console(quiet=True)) as session:
-        for cell in todo:
+        for cell in cells():
             if cell in done or tried.count(cell) >= TRIES:
                 continue
             if until_s is not None and time.monotonic() > until_s:
                 return
             row = replace(_tried(session, *cell), digest=made_by, commit=git_revision())
             append_row(file, row)
-            say(f"{row.way}, {row.policy}, seed {row.seed}: {', '.join([row.verdict, *row.violations])}")
+            told = [row.way, row.policy, *([row.situation] if row.situation else []), f"seed {row.seed}"]
+            say(f"{', '.join(told)}: {', '.join([row.verdict, *row.violations])}")
 
 
-def _cell(row: FailOverRow) -> tuple[str, str, int]:
-    return row.way, row.policy, row.seed
+def _cell(row: FailOverRow) -> Cell:
+    return row.way, row.policy, row.situation, row.seed
 
 
-def _tried(session: Session, way: str, policy: str, seed: int) -> FailOverRow:
-    folder = RUNS / f"{way}-{policy}-{seed}"
+def _tried(session: Session, way: str, policy: str, situation: str, seed: int) -> FailOverRow:
+    folder = RUNS / f"{way}-{policy}-{SITUATIONS.index(situation)}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    spec = make_trial_spec(scenario_of(way, policy), registry.find_consumer(CONSUMER), seed=seed)
+    spec = make_trial_spec(scenario_of(way, policy, situation), registry.find_consumer(CONSUMER), seed=seed)
     ((_, outcome),) = session.try_many([TrialRequest(spec, folder)])
     if isinstance(outcome, KafkaTrialError):
-        return FailOverRow(way, policy, seed, "unknown", reasons=(str(outcome),))
-    return row_of(outcome, way, policy, seed)
+        return FailOverRow(way, policy, seed, "unknown", reasons=(str(outcome),), situation=situation)
+    return replace(row_of(outcome, way, policy, seed), situation=situation)
 
 
 def row_of(outcome: TrialOutcome, way: str, policy: str, seed: int) -> FailOverRow:

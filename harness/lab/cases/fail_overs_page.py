@@ -8,8 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from kafka_trial.scenario import MIRROR_POLICIES
-from lab.cases.fail_overs import ROWS_NAME, WAYS, FailOverRow, newest
+from lab.cases.fail_overs import ROWS_NAME, FailOverRow, cells, newest
 
 HEAD: Final = Path(__file__).with_name("fail_overs.md")
 FIGURES: Final = {  # of a row, and what its column is called
@@ -24,19 +23,25 @@ FIGURES: Final = {  # of a row, and what its column is called
 def part(rows: Sequence[FailOverRow]) -> str:
     """Returns the part."""
     found = list(newest(rows))
-    head = ["way", "policy", "trials", "verdicts", *FIGURES.values()]
+    head = ["way", "policy", "situation", "trials", "verdicts", *FIGURES.values()]
     table = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    table += [_line(way, policy, found) for way in WAYS for policy in MIRROR_POLICIES]
+    table += [_line(kind, found) for kind in dict.fromkeys((way, policy, of) for way, policy, of, _ in cells())]
     return "\n".join([HEAD.read_text(), *table, "", _measured(found), ""])
 
 
-def _line(way: str, policy: str, found: Sequence[FailOverRow]) -> str:
-    own = [row for row in found if (row.way, row.policy) == (way, policy)]
+def _line(kind: tuple[str, str, str], found: Sequence[FailOverRow]) -> str:
+    way, policy, situation = kind
+    own = [row for row in found if (row.way, row.policy, row.situation) == kind]
     verdicts = Counter(", ".join([row.verdict, *row.violations]) for row in own)
     told = "; ".join(f"{count} × {words}" for words, count in verdicts.items()) or "-"
-    values = [[row.figures[name] for row in own if row.figures.get(name) is not None] for name in FIGURES]
-    cells = [way, policy, str(len(own)), told, *(f"{median(of):.0f}" if of else "-" for of in values)]  # type: ignore[type-var]
-    return f"| {' | '.join(cells)} |"
+    figures = [_median([row.figures.get(name) for row in own]) for name in FIGURES]
+    columns = [way, policy, situation or "-", str(len(own)), told, *figures]
+    return f"| {' | '.join(columns)} |"
+
+
+def _median(values: Sequence[int | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{median(known):.0f}" if known else "-"
 
 
 def _measured(found: Sequence[FailOverRow]) -> str:
