@@ -61,7 +61,7 @@ def test_positions_by_time_are_convicted(kafka_trial_session: Session, tmp_path:
 
 
 def test_a_source_that_was_truncated_convicts_nobody(kafka_trial_session: Session, tmp_path: Path) -> None:
-    """What the group had done was deleted on the source; the mirror has it still, and the group does some of it again."""
+    """What the group had done was deleted on the source; the mirror has it, and the group does some of it again."""
     suite = fail_over("translated")
     deleted = Step("records-deleted", "all", at_s=1, for_s=2, options={"once_due": True})
     moved = replace(suite.schedule[0], at_s=2, after="healed")
