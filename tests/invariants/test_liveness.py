@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -42,7 +42,7 @@ from histories import (
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.model.drain_backlog import DrainBacklog
-from kafka_trial.model.liveness_bounds import Timing, convergence_bound_s, stall_window_s
+from kafka_trial.model.liveness_bounds import Timing, convergence_bound_s, stall_window_s, timing_of
 from kafka_trial.model.trial_context import Settings
 from lab.agreement.sayings import naive_says, vectorised_says
 from lab.history_strategies import History
@@ -332,18 +332,28 @@ def test_late_convergence_forgives_what_was_skipped() -> None:
 
 
 def test_the_bound_is_the_sum_of_its_terms() -> None:
-    """Session, poll interval, longest handler, commit, metadata (where partitions were added), twice the backlog."""
-    timing = Timing(6.0, 10.0, 1.0, metadata_age_s=5.0, longest_handler_s=2.0, backlog=DrainBacklog(300, 100.0))
-    added = Timing(
-        6.0,
-        10.0,
-        1.0,
-        metadata_age_s=5.0,
-        longest_handler_s=2.0,
-        backlog=DrainBacklog(300, 100.0),
-        partitions_added=True,
-    )
+    """Session, poll interval, longest handler, commit, noticing of partitions that came, twice the backlog."""
+    timing = Timing(6.0, 10.0, 1.0, longest_handler_s=2.0, backlog=DrainBacklog(300, 100.0))
+    added = replace(timing, noticing_s=5.0)
     assert (convergence_bound_s(timing), convergence_bound_s(added), stall_window_s(timing)) == (25.0, 30.0, 17.0)
+
+
+@pytest.mark.parametrize(
+    ("came", "protocol", "age_s", "noticing_s"),
+    [
+        ({}, "classic", 2.0, 0.0),
+        ({"partitions_added": True}, "classic", 2.0, 2.0),
+        ({"partitions_added": True}, "consumer", 2.0, 2.0),
+        ({"topics_added": True}, "classic", 2.0, 2.0),
+        ({"topics_added": True}, "consumer", 2.0, 20.0),
+        ({"topics_added": True}, "consumer", 300.0, 300.0),
+    ],
+)
+def test_partitions_that_came_are_noticed_in_time(
+    came: dict[str, bool], protocol: str, age_s: float, noticing_s: float
+) -> None:
+    """As clients declare; a coordinator of KIP-848 resolves patterns again every ten seconds at most."""
+    assert timing_of(Settings(protocol=protocol, metadata_age_s=age_s), **came).noticing_s == noticing_s
 
 
 def test_the_bound_is_never_under_ten_seconds() -> None:
@@ -542,7 +552,7 @@ def test_a_consumer_that_declares_nothing_is_judged_by_what_the_harness_starts_i
         (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(3, 0.0)), 16.0),
         (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(3, 1.5)), 14.0),
         (Timing(6.0, 3.0, 1.0, backlog=DrainBacklog(300), converge_within_s=0.5), 0.5),
-        (Timing(6.0, 10.0, 1.0, partitions_added=True), 17.0),
+        (Timing(6.0, 10.0, 1.0, noticing_s=3.0), 20.0),
     ],
 )
 def test_the_terms_of_the_bound(timing: Timing, bound_s: float) -> None:

@@ -66,6 +66,14 @@ def test_only_who_subscribes_by_the_pattern_is_asked() -> None:
     assert scenario_consumer_problem(by_pattern, COMES) is None
 
 
+def test_who_has_a_topic_beside_each_of_its_topics_is_not_asked() -> None:
+    """Nobody would know of the one beside a topic that comes."""
+    spec = spec_from_toml(registry.find_consumer("python-by-pattern"))
+    beside = replace(spec, progress=replace(spec.progress, through=("{topics}-retry",)))
+    told = "it has a topic for each that it reads, by {topics}, and would have none for one that comes later"
+    assert [scenario_consumer_problem(one, COMES) for one in (spec, beside)] == [None, told]
+
+
 def test_the_pattern_is_of_these_topics_alone() -> None:
     """Of those that come later too, and not of what the group makes beside them; a dot is a dot."""
     context = LaunchContext("s.t", "g", 1, "4.3.1", 3, further_topics=("s.t-a",), later_topics=("s.t-new",))

@@ -60,11 +60,12 @@ def excusing_faults(about: TrialContext) -> list[Window]:
 def excused_until_ns_by_fault(about: TrialContext) -> dict[int, int]:
     """Returns until when each fault, by its number, explains that records wait: as long as it explains what the group
     does, and clients may wait for an answer or not know of a partition; then once more as long."""
-    ends_ns = fault_ends_ns(about, timing_in(about), window_ns_of(about))
+    timing = timing_in(about)
+    ends_ns = fault_ends_ns(about, timing, window_ns_of(about))
     settings, latest_ns, found = about.settings, NEVER // 4, {}  # a sum of some must be no overflow
     for window in about.windows:
         asked_s = (settings.request_timeout_s or 0.0) if window.does(Consequence.LEAVES_REQUESTS_OPEN) else 0.0
-        known_s = settings.metadata_age_s if about.partitions_come and window.does(Consequence.CHANGES_TOPIC) else 0.0
+        known_s = timing.noticing_s if window.does(Consequence.CHANGES_TOPIC) else 0.0
         end_ns = min(latest_ns, ends_ns[window.number]) + int((asked_s + known_s) * SECOND_NS)
         found[window.number] = min(latest_ns, 2 * end_ns - window.begun_ns)
     return found

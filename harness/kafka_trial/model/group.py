@@ -173,7 +173,8 @@ def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, 
         declared=trial_context.declared_timeouts,
         backlog=_backlog(slices, trial_context),
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
-        partitions_come=trial_context.partitions_come,
+        partitions_added=trial_context.partitions_added,
+        topics_added=trial_context.topics_added,
         movements=_movements(slices),
     )
     snapshot_ns, drain_ns = snapshot_ns_of(trial_context), trial_context.drain_ns

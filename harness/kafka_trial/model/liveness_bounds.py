@@ -46,10 +46,9 @@ class Timing:
     session_timeout_s: float
     poll_interval_s: float
     commit_interval_s: float
-    metadata_age_s: float = 0.0
+    noticing_s: float = 0.0
     protocol: str = "classic"
     longest_handler_s: float = 0.0
-    partitions_come: bool = False
     backlog: DrainBacklog = NO_BACKLOG
     converge_within_s: float | None = None
     expiries: int = 1
@@ -63,8 +62,8 @@ def convergence_bound_s(timing: Timing) -> float:
     """Returns B, within which every partition must converge once faults are healed and the load has stopped.
 
     The claim's own bound, else at least 10 s: detection of lost members and a rebalance (which waits for every member,
-    up to its poll cycle) after each, the longest handler, a commit, a metadata refresh where partitions were added, and
-    twice the time that the backlog takes at the calibrated rate, its own partition's where that takes longer
+    up to its poll cycle) after each, the longest handler, a commit, the time to notice partitions that came, and twice
+    the time that the backlog takes at the calibrated rate, its own partition's where that takes longer
     (`drain_backlog.py`).
     """
     if timing.converge_within_s is not None:
@@ -80,7 +79,7 @@ def bound_terms(timing: Timing) -> Mapping[str, float]:
         **_detection(timing),
         "the longest handler": timing.longest_handler_s,
         "the commit interval": timing.commit_interval_s,
-        "the metadata age": timing.metadata_age_s if timing.partitions_come else 0.0,
+        "noticing new partitions": timing.noticing_s,
         "requests never answered": timing.unanswered_s,
         f"twice a backlog of {left}": backlog.allowed_s,
     }
@@ -157,7 +156,7 @@ def no_progress_bound_s(timing: Timing) -> float:
     if timing.converge_within_s is not None:
         return max(window_s, timing.converge_within_s)
     after_faults_s = timing.detection_s + timing.unanswered_s + _pause(timing).seconds + timing.commit_interval_s
-    return max(window_s, after_faults_s) + (timing.metadata_age_s if timing.partitions_come else 0.0)
+    return max(window_s, after_faults_s) + timing.noticing_s
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,8 @@ def timing_of(
     declared: DeclaredTimeouts = NOTHING_DECLARED,
     backlog: DrainBacklog = NO_BACKLOG,
     longest_handler_s: float = 0.0,
-    partitions_come: bool = False,
+    partitions_added: bool = False,
+    topics_added: bool = False,
     movements: Movements | None = None,
 ) -> Timing:
     """Returns the timing of a group's settings, and of what was seen of its trial.
@@ -214,12 +214,11 @@ def timing_of(
         session_timeout_s=session_s,
         poll_interval_s=_slowest_round_s(settings, declared, session_s),
         commit_interval_s=settings.commit_interval_s,
-        metadata_age_s=settings.metadata_age_s,
+        noticing_s=_noticing_s(settings, declared, partitions_added=partitions_added, topics_added=topics_added),
         protocol=declared.protocol or settings.protocol,
         longest_handler_s=longest_handler_s if settings.handler_max_s is None else settings.handler_max_s,
         backlog=backlog,
         converge_within_s=settings.converge_within_s,
-        partitions_come=partitions_come,
         poll_limit_s=limit_s,
         pause=None
         if movements is None
@@ -230,6 +229,22 @@ def timing_of(
             poll_limit_s=limit_s,
         ),
     )
+
+
+PATTERN_RESOLVED_S = 20.0
+
+
+def _noticing_s(settings: Settings, declared: DeclaredTimeouts, *, partitions_added: bool, topics_added: bool) -> float:
+    """Returns how long a group may take to notice partitions that came: as long as its clients declare.
+
+    Of a topic that a pattern matches, members of KIP-848 hear from their coordinator: it resolves patterns at a
+    heartbeat, ten seconds after the last time at least (GroupMetadataManager: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS), and
+    they hear of it at another one; a heartbeat comes every 5 s by default.
+    """
+    if not (partitions_added or topics_added):
+        return 0.0
+    by_coordinator = topics_added and (declared.protocol or settings.protocol) == "consumer"
+    return max(settings.metadata_age_s, PATTERN_RESOLVED_S if by_coordinator else 0.0)
 
 
 def timing_in(trial_context: TrialContext) -> Timing:

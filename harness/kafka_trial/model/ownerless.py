@@ -59,9 +59,8 @@ def _ownerless(batch: Batch, period: StablePeriod) -> Bools:
 
 
 def _bound_ns(trial_context: TrialContext) -> int:
-    settings = trial_context.settings
-    metadata_s = settings.metadata_age_s if trial_context.partitions_come else 0.0
-    return int((stall_window_s(timing_in(trial_context)) + metadata_s) * SECOND_NS)
+    timing = timing_in(trial_context)
+    return int((stall_window_s(timing) + timing.noticing_s) * SECOND_NS)
 
 
 def _stable_periods(batch: Batch) -> Iterator[StablePeriod]:

@@ -35,7 +35,7 @@ from kafka_trial.model.rejoining import awaited, overdue_s
 from kafka_trial.model.trial_context import CpuWait, Incarnation, Membership, MemberSpan, Settings, TrialContext, Window
 
 SECOND_NS = 1_000_000_000
-ADDING = ("partitions-added", "topic-created")  # of which clients learn when they ask for metadata
+ADDING, CREATING = "partitions-added", "topic-created"  # faults of which clients learn when they ask for metadata
 OF_WITNESSES = ("offsets.jsonl", "requests-b*.jsonl")
 OF_OTHERS = ("run.jsonl", "nemesis.jsonl", "consumer-*.jsonl")
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
@@ -96,12 +96,14 @@ class GroupWatch:
 
     def timing(self, *, backlog: DrainBacklog = NO_BACKLOG, movements: Movements | None = None) -> Timing:
         """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
+        faults = {window["fault"] for window in self._windows.values()}
         timing = timing_of(
             self._settings(),
             declared=self._declared(),
             backlog=backlog,
             longest_handler_s=self._longest_ns / SECOND_NS,
-            partitions_come=any(window["fault"] in ADDING for window in self._windows.values()),
+            partitions_added=ADDING in faults,
+            topics_added=CREATING in faults,
             movements=movements,
         )
         about = self._trial_context()

@@ -383,6 +383,9 @@ def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
             "a topic comes while its group is at work: subscribe by the regular expression {topic_pattern}, of the "
             "topics that are there and of those that come"
         )
+    beside = (*spec.progress.through, spec.evidence.dead_letter_topic or "")
+    if any(scenario.later) and any("{topics}" in name for name in beside):
+        return "it has a topic for each that it reads, by {topics}, and would have none for one that comes later"
     if clashing := _topics_of_both(spec, scenario):
         return f"{', '.join(clashing)} would be a topic of the scenario and one of the consumer's own: rename either"
     if scenario.further_topics and spec.evidence.effects == "state":

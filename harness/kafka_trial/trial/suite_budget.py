@@ -24,7 +24,7 @@ from kafka_trial.consumers.spec import KafkaSettings
 from kafka_trial.errors import InputError
 from kafka_trial.report.explain import TABLE
 from kafka_trial.scenario import Scenario
-from kafka_trial.trial.group_watch import ADDING
+from kafka_trial.trial.group_watch import ADDING, CREATING
 
 UNIT_S = {"s": 1, "m": 60, "h": 3600, "": 60}
 NO_ROOM = "no room in a budget of {:g} s"
@@ -68,7 +68,11 @@ def waits_for_metadata_s(kafka: KafkaSettings, scenarios: Iterable[Scenario]) ->
     """
     if kafka.protocol == "consumer":
         return {}
-    return {one.name: kafka.metadata_age_s for one in scenarios if any(step.fault in ADDING for step in one.schedule)}
+    return {
+        one.name: kafka.metadata_age_s
+        for one in scenarios
+        if {ADDING, CREATING} & {step.fault for step in one.schedule}
+    }
 
 
 def choose_suites(

@@ -272,8 +272,17 @@ def _end_ns(trial: Trial, fault: Event, window_ns: int) -> float:
     if does(fault, "leaves-requests-open"):
         end_ns += (trial.settings.get("request_timeout_s") or 0.0) * SECOND_NS
     if does(fault, "changes-topic") and trial.partitions_come:
-        end_ns += float(trial.settings.get("metadata_age_s", 300.0)) * SECOND_NS
+        end_ns += noticing_s(trial) * SECOND_NS
     return 2 * end_ns - _began_ns(trial, fault)
+
+
+def noticing_s(trial: Trial) -> float:
+    """How long until partitions that came are noticed; a pattern is resolved by the coordinator of KIP-848, within two
+    heartbeats of 5 s and the ten seconds between two resolutions."""
+    age_s = float(trial.settings.get("metadata_age_s", 300.0))
+    topics_came = any(event.details.get("later") for event in trial.of_kind("topic_named"))
+    by_coordinator = topics_came and trial.settings.get("protocol") == "consumer"
+    return max(age_s, 20.0) if by_coordinator else age_s
 
 
 def counted_ns(spans: list[tuple[float, float]], at_ns: float) -> float:
