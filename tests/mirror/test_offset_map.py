@@ -24,7 +24,7 @@ def test_an_offset_is_that_of_the_same_record(shifted: OffsetMap) -> None:
     """Other offsets and other partitions have none."""
     assert [shifted.offset_of(0, there) for there in (100, 103, 104, 99, 105)] == [0, 4, 5, None, None]
     assert shifted.offset_of(1, 100) is None
-    assert (shifted.missing, shifted.surplus, shifted.strange) == ((), 0, ())
+    assert (shifted.missing, shifted.duplicates, shifted.unexpected) == ((), 0, ())
 
 
 def test_a_position_is_after_the_records_before_it(shifted: OffsetMap) -> None:
@@ -38,7 +38,7 @@ def test_what_the_mirror_has_twice_has_two_offsets_and_takes_no_position_back() 
     told = offset_map(_read_records(dict(enumerate("abcd"))), _read_records(dict(enumerate("abcbcd", 10))))
     assert [told.offset_of(0, there) for there in range(10, 16)] == [0, 1, 2, 1, 2, 3]
     assert [told.position_of(0, there) for there in range(10, 17)] == [0, 1, 2, 3, 3, 3, 4]
-    assert (told.surplus, told.missing) == (2, ())
+    assert (told.duplicates, told.missing) == (2, ())
 
 
 def test_what_one_side_lacks_is_named() -> None:
@@ -47,7 +47,7 @@ def test_what_one_side_lacks_is_named() -> None:
     mirror = [*_read_records({5: "a", 6: "x"}), *_read_records({9: "b"}, partition=1)]
     told = offset_map(source, mirror)
     assert told.missing == ((0, 1), (1, 0))
-    assert told.strange == ((0, 6), (1, 9))
+    assert told.unexpected == ((0, 6), (1, 9))
     assert (told.position_of(0, 6), told.position_of(0, 7)) == (1, 2)
 
 
@@ -55,6 +55,6 @@ def test_what_the_source_has_no_longer_is_where_it_was_acknowledged() -> None:
     """The mirror has it still: it is nobody's; or never had it: it is not missing there."""
     written = _read_records(dict(enumerate("abcd")))
     told = offset_map(written[2:], _read_records(dict(enumerate("bcd", 100))), acknowledged=written)
-    assert (told.missing, told.strange, told.surplus) == ((), (), 0)
+    assert (told.missing, told.unexpected, told.duplicates) == ((), (), 0)
     assert [told.offset_of(0, there) for there in (100, 101, 102)] == [1, 2, 3]
     assert [told.position_of(0, there) for there in (100, 101, 103)] == [1, 2, 4]

@@ -156,7 +156,7 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                                       entries? (partition, count: how many records of the burst each had)
-                    failed_over       way fault_no log_offset missing surplus strange entries[{topic partition
+                    failed_over       way fault_no log_offset missing duplicates unexpected entries[{topic partition
                                       committed_offset? started_offset? earliest_offset? least_offset?}]
                                       (the group is on a mirror from now on, and all that it does there is told in offsets
                                        of the source. log_offset: the last place in the offsets log that is of the source;

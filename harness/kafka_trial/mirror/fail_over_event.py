@@ -37,8 +37,8 @@ def fail_over_event(
 
     Of each partition it says what was committed when the group left, what position it had on the mirror when it came,
     the least to which MirrorMaker may have translated it, and from where the group had to go on at least (None: nobody
-    knows). Besides, how many records the mirror lacks (`missing`), has twice (`surplus`), or has although the source
-    has none such (`strange`).
+    knows). Besides, how many records the mirror lacks (`missing`), has twice (`duplicates`), or has although the source
+    has none such (`unexpected`).
     """
     journal = list(raw_lines(source.history / "nemesis.jsonl"))
     seen = next((one for one in journal if one["kind"] == "evidence" and one.get("fault") == FAIL_OVER), None)
@@ -55,8 +55,8 @@ def fail_over_event(
         "fault_no": seen["fault_no"],
         "log_offset": log_offset,
         "missing": sum(len(topic.offsets.missing) for topic in topics),
-        "surplus": sum(topic.offsets.surplus for topic in topics),
-        "strange": sum(len(topic.offsets.strange) for topic in topics),
+        "duplicates": sum(topic.offsets.duplicates for topic in topics),
+        "unexpected": sum(len(topic.offsets.unexpected) for topic in topics),
         "entries": list(_entries(source, mirror, topics, way=details["way"], left_ns=details["left_ns"])),
     }
 
@@ -100,8 +100,8 @@ def environment_events(
     """Yields what nobody can judge of a trial on a mirror, an event for each.
 
     A topic that is not on the mirror as it is on the source: what became of its records is not known. Lines of work on
-    records that the mirror has not (`strays`). Positions that MirrorMaker, by `event`, had translated further back than
-    it does in time, which is no doing of the group.
+    records that the mirror has not (`strays`). Positions that lagged, by `event`, because MirrorMaker was late: that is
+    no doing of the group.
     """
     about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
     if strays:
@@ -114,7 +114,7 @@ def environment_events(
         yield about | {"message": told_late}
     for topic in topics:
         offsets = topic.offsets
-        found = {"lacks": len(offsets.missing), "holds twice": offsets.surplus, "alone has": len(offsets.strange)}
+        found = {"lacks": len(offsets.missing), "holds twice": offsets.duplicates, "alone has": len(offsets.unexpected)}
         told = ", ".join(f"{what} {count:,} records" for what, count in found.items() if count)
         if told:
             yield about | {"message": f"the mirror of {topic.name} is not as its source: it {told}"}

@@ -43,14 +43,14 @@ class _Partition:
 class OffsetMap:
     """What the offsets of one mirrored topic are on its source.
 
-    `missing`: records of the source, by partition and offset, that the mirror has not. `surplus`: how often the mirror
-    holds a record that it held before already. `strange`: offsets of the mirror, by partition, whose record the source
-    has not, or not in that partition.
+    `missing`: records of the source, by partition and offset, that the mirror has not. `duplicates`: how often it holds
+    a record that it held before already. `unexpected`: offsets of the mirror, by partition, whose record the source
+    never had, or not in that partition.
     """
 
     missing: tuple[tuple[int, int], ...]
-    surplus: int
-    strange: tuple[tuple[int, int], ...]
+    duplicates: int
+    unexpected: tuple[tuple[int, int], ...]
     _partitions: Mapping[int, _Partition]
 
     @property
@@ -85,11 +85,11 @@ def offset_map(
     there = {(one.partition, one.id): one.offset for one in source}
     places = {(one.partition, one.id): one.offset for one in acknowledged} | there
     rows: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    strange = []
+    unexpected = []
     for one in mirror:
         here = places.get((one.partition, one.id))
         if here is None:
-            strange.append((one.partition, one.offset))
+            unexpected.append((one.partition, one.offset))
         else:
             rows[one.partition].append((one.offset, here))
     copied = {(partition, here) for partition, pairs in rows.items() for _, here in pairs}
@@ -99,7 +99,7 @@ def offset_map(
     return OffsetMap(
         tuple(missing),
         sum(map(len, rows.values())) - len(copied),
-        tuple(sorted(strange)),
+        tuple(sorted(unexpected)),
         {partition: _partition(sorted(pairs)) for partition, pairs in rows.items()},
     )
 

@@ -5,9 +5,9 @@ least (KIP-382). Of each partition it keeps 64 of them, in slots: the latest, an
 (KAFKA-14666; OffsetSyncStore of 4.3). A position is translated by the last kept sync at or below it: to the sync itself
 where it is the very one, else to the record after it.
 
-Positions are translated, and written for groups without members on the mirror, every so often; both only advance. So
-any stretch of time that holds a whole round gives a lower bound: the least that a round in it can have found. The
-highest bound counts.
+Positions are translated, and written for groups without members on the mirror, every so often; what is written only
+advances. So each stretch of time that is long enough for a round gives a lower bound: the least that a round in it can
+have found. The highest of these bounds counts.
 """
 
 from __future__ import annotations

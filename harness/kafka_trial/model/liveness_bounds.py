@@ -237,9 +237,9 @@ PATTERN_RESOLVED_S = 20.0
 def _noticing_s(settings: Settings, declared: DeclaredTimeouts, *, partitions_added: bool, topics_added: bool) -> float:
     """Returns how long a group may take to notice partitions that came: as long as its clients declare.
 
-    Of a topic that a pattern matches, members of KIP-848 hear from their coordinator: it resolves patterns at a
-    heartbeat, ten seconds after the last time at least (GroupMetadataManager: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS), and
-    they hear of it at another one; a heartbeat comes every 5 s by default.
+    Where a coordinator of KIP-848 resolves the pattern, it does so at a heartbeat, once in ten seconds at most
+    (GroupMetadataManager: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS), and members hear of it at another one; a heartbeat
+    comes every 5 s by default.
     """
     if not (partitions_added or topics_added):
         return 0.0

@@ -150,8 +150,8 @@ def partitions_added(injection: Injection, *, added: int = 8) -> Iterator[Eviden
 def topic_created(injection: Injection, *, topic: str = "") -> Iterator[Evidence]:
     """Creates a further topic that comes later, while the group is at work; its load begins with its opening burst.
 
-    Who subscribes by a pattern notices when it next asks for metadata (`metadata_age_s`), or its coordinator does
-    (KIP-848: at most every ten seconds).
+    Who subscribes by a pattern notices when it next asks for metadata (`metadata_age_s`), or when its coordinator
+    resolves the pattern again (KIP-848: once in ten seconds at most).
 
     Raises:
         UnjudgeableError: the trial has no such topic.

@@ -64,7 +64,7 @@ def scenario_of(way: str, policy: str, situation: str = USUAL) -> Scenario:
     asked = replace(
         asked, name=f"{SUITE}-{way}-{policy}", schedule=steps, mirror=replace(asked.mirror or Mirror(), policy=policy)
     )
-    if situation == EMPTY:  # so few records among so many that some have none when the group leaves
+    if situation == EMPTY:  # so few records that some partitions are empty when the group leaves
         load = replace(asked.load, opening_burst=20, rate_per_s=50, key_count=2000)
         return replace(asked, topic=Topic(partitions=80), load=load, schedule=(replace(steps[0], at_s=1),))
     if situation == TRUNCATED:
