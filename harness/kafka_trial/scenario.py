@@ -262,15 +262,20 @@ def _name_checks(place: str, name: str, earlier: Sequence[str]) -> dict[str, boo
 
 
 def _later_checks(scenario: Scenario) -> dict[str, bool]:
-    later = [one.name for one in scenario.further_topics if one.later]
-    created = [str(step.options.get("topic", "")) for step in scenario.schedule if step.fault == TOPIC_CREATED]
-    if not later:
+    created = [step.options.get("topic") for step in scenario.schedule if step.fault == TOPIC_CREATED]
+    if not any(scenario.later):
         return {f"schedule: {TOPIC_CREATED} needs a further topic with later = true": not created}
-    checks = {none_of(f"schedule: topic of {TOPIC_CREATED}", name, later): name in later for name in created}
-    for name in later:
-        told = f'schedule: further topic {name} is later: one step {TOPIC_CREATED} with topic = "{name}" creates it'
-        checks[told] = created.count(name) == 1
-    return checks | {"further_groups: not with a topic that comes later": not scenario.further_groups}
+    name = scenario.further_topics[-1].name
+    told = f'schedule: one step {TOPIC_CREATED} with topic = "{name}" creates the topic that comes later'
+    return {
+        "further_topics: only one may come later, the last": not any(scenario.later[:-1]),
+        told: created == [name],
+        "further_groups: not with a topic that comes later": not scenario.further_groups,
+        "load.aborted_ratio: not with a topic that comes later": not scenario.load.aborted_ratio,
+        "load.quiet_after_s: not with a topic that comes later, whose load would never begin": (
+            scenario.load.quiet_after_s is None
+        ),
+    }
 
 
 def _group_checks(scenario: Scenario) -> dict[str, bool]:

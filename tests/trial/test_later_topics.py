@@ -6,15 +6,21 @@ import os
 import re
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 
 from histories import Line, assigned, handled, judgement
 from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.process import LaunchContext
+from kafka_trial.consumers.spec import ProgressPlace
+from kafka_trial.errors import InputError
+from kafka_trial.model.liveness_bounds import timing_in
+from kafka_trial.nemesis.schedule import make_plan, plan_to_table
 from kafka_trial.scenario import (
     FurtherGroup,
     FurtherTopic,
@@ -26,7 +32,9 @@ from kafka_trial.scenario import (
     scenario_problems,
     scenario_to_table,
 )
-from kafka_trial.trial.spec import scenario_consumer_problem
+from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
+from kafka_trial.verdict.collect import _partitions_at_first
+from kafka_trial.verdict.verdict_input import Scope
 from kafka_trial.workload.send_scheduler import SendScheduler
 from kafka_trial.workload.workload import Op, TopicLoad, all_ops, topic_ops
 
@@ -35,26 +43,42 @@ CREATED = Step("topic-created", "all", options={"topic": "new"})
 COMES = Scenario(name="x", further_topics=(NEW,), schedule=(CREATED,))
 
 
-def test_each_later_topic_is_created_by_one_step() -> None:
+def test_a_later_topic_is_created_by_one_step() -> None:
     """And nothing else is; it comes back from its table, where a topic that is there says nothing of it."""
-    twice = replace(COMES, schedule=(CREATED, CREATED))
-    never = replace(COMES, schedule=())
-    told = 'schedule: further topic new is later: one step topic-created with topic = "new" creates it'
-    assert [scenario_problems(one) for one in (COMES, twice, never)] == [[], [told], [told]]
+    twice, never = (replace(COMES, schedule=steps) for steps in ((CREATED, CREATED), ()))
+    other = replace(COMES, schedule=(replace(CREATED, options={"topic": "nwe"}),))
+    told = 'schedule: one step topic-created with topic = "new" creates the topic that comes later'
+    assert [scenario_problems(one) for one in (COMES, twice, never, other)] == [[], [told], [told], [told]]
     there = replace(COMES, further_topics=(replace(NEW, later=False),))
     assert scenario_problems(there) == ["schedule: topic-created needs a further topic with later = true"]
-    other = replace(COMES, schedule=(CREATED, replace(CREATED, options={"topic": "nwe"})))
-    assert scenario_problems(other) == ["schedule: topic of topic-created = 'nwe' is none of: new"]
     table = scenario_to_table(COMES)
     assert ("later" in scenario_to_table(there)["further_topics"][0], table.pop("schema")) == (False, 1)
     assert scenario_from_table(table) == (COMES, [])
 
 
-def test_where_nobody_would_read_it_no_topic_comes() -> None:
-    """Further groups and MirrorMaker are told their topics at the start."""
-    beside = replace(COMES, further_groups=(FurtherGroup("audit", "python-at-least-once"),))
-    assert scenario_problems(beside) == ["further_groups: not with a topic that comes later"]
-    assert scenario_problems(replace(COMES, mirror=Mirror())) == ["mirror: not with a topic that comes later"]
+REFUSED = {
+    "mirror: not with a topic that comes later": {"mirror": Mirror()},
+    "further_topics: only one may come later, the last": {"further_topics": (replace(NEW, name="newer"), NEW)},
+    "further_groups: not with a topic that comes later": {"further_groups": (FurtherGroup("audit", "any"),)},
+    "load.aborted_ratio: not with a topic that comes later": {"load": Load(aborted_ratio=0.1)},
+    "load.quiet_after_s: not with a topic that comes later, whose load would never begin": {
+        "load": Load(quiet_after_s=1.0)
+    },
+}
+
+
+@pytest.mark.parametrize(("told", "asked"), REFUSED.items(), ids=[told.partition(":")[0] for told in REFUSED])
+def test_where_nobody_would_read_or_see_it_no_topic_comes(told: str, asked: dict[str, Any]) -> None:
+    """Further groups, MirrorMaker and the witness of transactions are told their topics at the start."""
+    assert scenario_problems(replace(COMES, **asked)) == [told]
+
+
+def test_a_schedule_without_the_step_is_refused(tmp_path: Path) -> None:
+    """Of another trial, say."""
+    file = tmp_path / "schedule.json"
+    file.write_bytes(orjson.dumps(plan_to_table(make_plan([Step("kill", "member")], seed=1))))
+    with pytest.raises(InputError, match="1 topics come later, and the schedule has 0 × topic-created"):
+        make_trial_spec(COMES, registry.find_consumer("python-by-pattern"), schedule=file)
 
 
 def test_only_who_subscribes_by_the_pattern_is_asked() -> None:
@@ -64,6 +88,12 @@ def test_only_who_subscribes_by_the_pattern_is_asked() -> None:
     )
     assert str(scenario_consumer_problem(by_list, COMES)).startswith("a topic comes while its group is at work")
     assert scenario_consumer_problem(by_pattern, COMES) is None
+
+
+def test_whose_transactions_are_followed_is_not_asked() -> None:
+    """The witness of transactions reads the topics that are there at the start."""
+    spec = replace(spec_from_toml(registry.find_consumer("python-by-pattern")), progress=ProgressPlace("transaction"))
+    assert str(scenario_consumer_problem(spec, COMES)).startswith("its transactions are followed in topics that are")
 
 
 def test_who_has_a_topic_beside_each_of_its_topics_is_not_asked() -> None:
@@ -131,3 +161,10 @@ def test_clients_may_take_their_time_to_notice_a_topic_that_came(*, later: bool)
     named = Line("run", "topic_named", {"topic": "t-new"} | ({"later": True} if later else {}))
     about = judgement([named, assigned("m0"), *handled("m0", 0)]).trial_context
     assert (about.topics_added, about.partitions_come, about.partitions_added) == (later, later, False)
+    assert timing_in(about).noticing_s == (about.settings.metadata_age_s if later else 0.0)
+
+
+def test_a_member_may_be_left_without_what_is_not_there_yet() -> None:
+    """Of six partitions seven members have all, whatever comes later."""
+    scope = Scope(partitions=6, further_topic_partitions=(2, 4), later_topics=1)
+    assert _partitions_at_first(scope) == [6, 2]

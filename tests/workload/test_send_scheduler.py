@@ -57,8 +57,10 @@ def test_what_is_held_falls_due_so_much_later() -> None:
     """It goes on where it was, and makes up for nothing."""
     part = Part("steady", LoadWorkload(LOAD, partitions=1).ops(Random(1)), began_s=0.0)
     due_s = part.due_in_s(0.0)
-    part.delay(30.0)
+    part.delay(since_s=10.0, until_s=40.0)
     assert part.due_in_s(0.0) == due_s + 30.0
+    part.delay(since_s=0.0, until_s=50.0)  # it begins at 30 by now
+    assert part.due_in_s(0.0) == due_s + 50.0
 
 
 def test_a_wrong_command_is_named_with_the_valid_ones(tmp_path: Path) -> None:

@@ -249,7 +249,12 @@ def _noticing_s(settings: Settings, declared: DeclaredTimeouts, *, partitions_ad
 
 def timing_in(trial_context: TrialContext) -> Timing:
     """Returns the timing of a trial's group, for bounds that do not depend on its backlog."""
-    return timing_of(trial_context.settings, declared=trial_context.declared_timeouts)
+    return timing_of(
+        trial_context.settings,
+        declared=trial_context.declared_timeouts,
+        partitions_added=trial_context.partitions_added,
+        topics_added=trial_context.topics_added,
+    )
 
 
 def heartbeat_s(declared: DeclaredTimeouts, session_s: float) -> float:

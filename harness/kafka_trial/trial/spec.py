@@ -26,7 +26,7 @@ from kafka_trial.nemesis.fail_over import TRANSLATED
 from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
-from kafka_trial.scenario import FAIL_OVER, FurtherGroup, Scenario, Step, topics_read
+from kafka_trial.scenario import FAIL_OVER, TOPIC_CREATED, FurtherGroup, Scenario, Step, topics_read
 from kafka_trial.trial.load_factor import at_load, load_too_small
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
@@ -150,7 +150,7 @@ def make_trial_spec(
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
     if problem := mirror_problem(spec, scenario):
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
-    if problems := _added_problems(scenario, plan):
+    if problems := [*_added_problems(scenario, plan), *_created_problems(scenario, plan)]:
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
@@ -358,6 +358,13 @@ def _added_problems(scenario: Scenario, plan: Plan) -> list[str]:
     return ["partitions-added needs keyed records (load.keyed): others go to the partitions of the start"]
 
 
+def _created_problems(scenario: Scenario, plan: Plan) -> list[str]:
+    """Returns why a schedule does not go with a scenario of which a topic comes later."""
+    created = sum(planned.fault == TOPIC_CREATED for planned in plan.faults)
+    later = sum(scenario.later)
+    return [] if created == later else [f"{later} topics come later, and the schedule has {created} × {TOPIC_CREATED}"]
+
+
 def sink_problem(spec: ConsumerSpec, faults: Iterable[str]) -> str | None:
     """Returns why some faults, by their names, cannot be played with a consumer: at a sink that it does not have; None
     where they can."""
@@ -383,6 +390,8 @@ def holds_problem(spec: ConsumerSpec, scenario: Scenario) -> str | None:
             "a topic comes while its group is at work: subscribe by the regular expression {topic_pattern}, of the "
             "topics that are there and of those that come"
         )
+    if any(scenario.later) and spec.progress.kind == "transaction":
+        return "its transactions are followed in topics that are there from the beginning, and one comes later"
     beside = (*spec.progress.through, spec.evidence.dead_letter_topic or "")
     if any(scenario.later) and any("{topics}" in name for name in beside):
         return "it has a topic for each that it reads, by {topics}, and would have none for one that comes later"

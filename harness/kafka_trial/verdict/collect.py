@@ -69,7 +69,7 @@ def collect(
     unasked = [window.number for window in trial_context.windows if hits_nobody(trial_context, window)]
     faults = faults_of(said, scope.planned, [*returned, *unasked])
     failed, broken = said.get("consumer_failure", []), judge_failures(judgement)
-    at_work = working(failed, trial_context, topics=_partitions_by_topic(scope))
+    at_work = working(failed, trial_context, topics=_partitions_at_first(scope))
     told_elsewhere = failures_with_proof(judgement) | {("never-assigned", name) for name in at_work}
     failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     ambiguous = [FORWARDED.format(trial_context.forwarded_effects)] if trial_context.forwarded_effects else []
@@ -112,8 +112,12 @@ def _partitions_of(judgement: Judgement, anomaly: str) -> frozenset[tuple[str | 
     return frozenset((one.topic, one.partition) for one in found if one.partition is not None)
 
 
-def _partitions_by_topic(scope: Scope) -> list[int]:
-    return [] if scope.partitions is None else [scope.partitions, *scope.further_topic_partitions]
+def _partitions_at_first(scope: Scope) -> list[int]:
+    """Returns how many partitions each topic had that was there when members started."""
+    if scope.partitions is None:
+        return []
+    there = len(scope.further_topic_partitions) - scope.later_topics
+    return [scope.partitions, *scope.further_topic_partitions[:there]]
 
 
 def _with_added(scope: Scope, seen: int) -> Scope:

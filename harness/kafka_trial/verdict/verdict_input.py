@@ -109,7 +109,8 @@ class Scope:
     """What the scenario asked for, as far as the verdict needs it; `unknowns`: why some of it cannot be known.
 
     `load`: in words, how much less was sent than the scenario says by itself; "": all of it.
-    `further_topic_partitions`: how many each topic but the first has.
+    `further_topic_partitions`: how many each topic but the first has; `later_topics`: how many of these, the last of
+    them, came while the group was at work.
     """
 
     partitions: int | None = None
@@ -118,6 +119,7 @@ class Scope:
     unknowns: tuple[str, ...] = ()
     load: str = ""
     further_topic_partitions: tuple[int, ...] = ()
+    later_topics: int = 0
 
 
 def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
@@ -155,13 +157,19 @@ def scope_of(folder: RunFolder) -> Scope:
         unknowns=tuple(unknowns),
         load=_load_in_words(_section(scenario, "load")),
         further_topic_partitions=tuple(_further_topic_partitions(scenario)),
+        later_topics=sum(one.get("later") is True for one in _further_topics(scenario)),
     )
 
 
 def _further_topic_partitions(scenario: Mapping[str, Any] | None) -> Iterator[int]:
+    for one in _further_topics(scenario):
+        yield _section(one, "topic").get("partitions", Topic().partitions)
+
+
+def _further_topics(scenario: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
     further = (scenario or {}).get("further_topics")
     for one in further if isinstance(further, list) else ():
-        yield _section(one if isinstance(one, Mapping) else None, "topic").get("partitions", Topic().partitions)
+        yield one if isinstance(one, Mapping) else {}
 
 
 def _further_groups(scenario: Mapping[str, Any] | None) -> Iterator[str]:

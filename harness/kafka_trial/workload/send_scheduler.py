@@ -58,9 +58,10 @@ class Part:
             return 0.0
         return self._began_s + self._next.at_s - now_s
 
-    def delay(self, seconds: float) -> None:
-        """Makes everything due so much later."""
-        self._began_s = None if self._began_s is None else self._began_s + seconds
+    def delay(self, *, since_s: float, until_s: float) -> None:
+        """Makes everything due later by the time between, as far as it had begun."""
+        if self._began_s is not None:
+            self._began_s += until_s - max(since_s, self._began_s)
 
     def batch(self, now_s: float) -> list[Op]:
         """Takes what is due, at most a batch."""
@@ -135,7 +136,7 @@ class SendScheduler:
                 self._settled_until_s = time.monotonic() + float(within)
             case ["resume"] if self._steady is not None and self._held_since_s is not None:
                 for part in self._steady_parts:
-                    part.delay(time.monotonic() - self._held_since_s)
+                    part.delay(since_s=self._held_since_s, until_s=time.monotonic())
                 self._held_since_s = None
                 self._answer({"resumed": True})
             case ["burst", count] if count.isdecimal():
