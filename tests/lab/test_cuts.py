@@ -16,7 +16,10 @@ from lab.repository import reports_folder
 pytestmark = pytest.mark.lengthy
 
 # Without an HTTP sink, not ready for poison, and of one topic.
-NOT_FOR_THEM = ("slow-handlers", "failing-endpoint", "poison-record", "several-topics", "several-topics-killed")
+NOT_FOR_THEM = (
+    *("slow-handlers", "failing-endpoint", "poison-record"),
+    *("several-topics", "several-topics-killed", "topic-created"),
+)
 CUT = "cut-OffsetCommit-answered-kill"
 FOUND = Row(
     Attempt("commits-before-processing", CUT, sin=True),

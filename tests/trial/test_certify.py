@@ -288,7 +288,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
         sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
     )
     assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
-    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 25 suites, 2 trials: 2 pass"
+    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 26 suites, 2 trials: 2 pass"
     assert certificate.covers.startswith(
         "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); cold-neighbour, "
     )
@@ -321,7 +321,7 @@ def test_suites_that_a_sink_cannot_serve_are_left_out_by_name(judged: RunFolder,
         for name, fault in NEED_A_SINK.items()
     }
     assert certificate.left_out == because
-    assert certificate.in_words.endswith("only 23 of 25 suites, 23 trials: 23 pass")
+    assert certificate.in_words.endswith("only 23 of 26 suites, 23 trials: 23 pass")
     told = "; ".join(f"{name} ({why})" for name, why in because.items())
     assert certificate.covers.endswith(f"; left out: {told}")
     assert lanes_of(CertifyRequest(CONSUMER, tmp_path)) >= 6
@@ -341,7 +341,7 @@ def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolde
         18,
         [
             *("cold-neighbour", "hot-runs", "large-records", "poison-record"),
-            *("several-topics", "several-topics-killed", "tombstones"),
+            *("several-topics", "several-topics-killed", "tombstones", "topic-created"),
         ],
     )
     assert begun.left_out["poison-record"].startswith('it sends "unreadable-values": if its topic may hold them, write')
@@ -383,7 +383,7 @@ def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_p
     words = {"control": "fail", "member-killed": "unknown", "stalled-network": "not begun"}
     go(Sitting(judged, words), tmp_path, kafka_versions=["4.3.1", "3.9.2"], seeds=(1, 2))
     table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
-    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 22]
+    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 23]
     assert list(schema.iter_errors(table)) == []
     table["trials"][0] |= {"verdict": "innocent", "stranger": 1}
     table["trials"][0]["files"] |= {"run.json": "abc"}

@@ -79,7 +79,7 @@ def bound_terms(timing: Timing) -> Mapping[str, float]:
         **_detection(timing),
         "the longest handler": timing.longest_handler_s,
         "the commit interval": timing.commit_interval_s,
-        "noticing new partitions": timing.noticing_s,
+        "the metadata age": timing.noticing_s,
         "requests never answered": timing.unanswered_s,
         f"twice a backlog of {left}": backlog.allowed_s,
     }
