@@ -48,7 +48,7 @@ OFTEN = (  # every tenth time: every suite; every client library with every prot
     Sampled("python-async-commit/warm", "rogue-readers"),
     Sampled("python-at-least-once", "fail-over"),
     Sampled("python-at-least-once", "several-topics-killed"),
-    Sampled("python-by-pattern/consumer-protocol", "topic-created"),
+    Sampled("python-by-pattern/quiet", "topic-created"),
     Sampled("kafka-verifiable-consumer/both-assignors", "member-killed"),
     Sampled("kafka-verifiable-consumer/cooperative", "rebalance-storm"),
 )
@@ -107,7 +107,7 @@ BY_TURNS = (
     Sampled("python-batch-auto-commit", "rolling-deploy"),
     Sampled("python-by-pattern", "topic-created"),
     Sampled("python-by-pattern", "several-topics"),
-    Sampled("python-by-pattern/consumer-protocol", "several-topics-killed"),
+    Sampled("python-by-pattern/quiet", "several-topics-killed"),
     Sampled("kafka-python-keeps-count", "rebalance-storm"),
     Sampled("kafka-python-keeps-count", "coordinator-lost"),
     Sampled("python-settles-commits", "member-paused"),
