@@ -33,7 +33,7 @@ def comes(arena: Arena, name: str, *, records: int) -> FaultContext:
         assert producer.flush(10) == 0, asked
 
     settle(arena.context)
-    return replace(arena.context, later_topics={"new": topic}, create_topic=created)
+    return replace(arena.context, later_topics={"new": topic}, create_later_topic=created)
 
 
 def test_it_bites(arena: Arena) -> None:
@@ -42,7 +42,7 @@ def test_it_bites(arena: Arena) -> None:
     outcome = played(context)
     assert outcome.evidence.took_effect, outcome.evidence.message
     assert (outcome.evidence.details["partitions"], outcome.evidence.details["records"]) == (2, 6)
-    again = played(replace(context, create_topic=lambda name: None))
+    again = played(replace(context, create_later_topic=lambda name: None))
     assert (again.evidence.took_effect, again.evidence.message) == (False, "the topic was there already")
 
 
@@ -54,5 +54,5 @@ def test_it_bites(arena: Arena) -> None:
 def test_what_keeps_it_from_biting_is_found_out(arena: Arena, records: int | None, message: str) -> None:
     """A topic that nobody created, and one without a record."""
     context = comes(arena, f"fails-{records}", records=records or 0)
-    outcome = played(replace(context, create_topic=lambda name: None) if records is None else context)
+    outcome = played(replace(context, create_later_topic=lambda name: None) if records is None else context)
     assert (outcome.evidence.took_effect, message in outcome.evidence.message) == (False, True)

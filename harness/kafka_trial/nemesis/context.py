@@ -63,7 +63,7 @@ class FaultContext:
     there; `progress_in_kafka`: whether commits say how far the group is; `due_s` returns how long it may take, by its
     claim, until it has done all below some ends of the log, where somebody knows; `busier_s` how much longer members
     and brokers have waited for a processor since an instant than they did before. `later_topics`: those that come while
-    the group is at work, by their names in the scenario; `create_topic` creates one, by that name, and begins its load.
+    the group is at work, by their names in the scenario; `create_later_topic` creates one and begins its load.
     """
 
     cluster: Cluster
@@ -80,7 +80,7 @@ class FaultContext:
     mirror: MirrorTarget | None = None
     busier_s: Callable[[int], float] = field(default=lambda since_ns: 0.0, repr=False)
     later_topics: Mapping[str, str] = field(default_factory=dict)
-    create_topic: Callable[[str], None] = field(default=lambda name: None, repr=False)
+    create_later_topic: Callable[[str], None] = field(default=lambda name: None, repr=False)
     _admin_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def members(self) -> list[Member]:

@@ -162,7 +162,7 @@ def topic_created(injection: Injection, *, topic: str = "") -> Iterator[Evidence
     of_topic = replace(context, topic=context.later_topics[topic])
     before = injection.keep("before", of_topic.topic_snapshot())
     injection.injecting()
-    context.create_topic(topic)
+    context.create_later_topic(topic)
 
     def look() -> tuple[TopicSnapshot, LogSnapshot]:
         return injection.keep("inside", of_topic.topic_snapshot()), injection.keep("inside", of_topic.log_snapshot())

@@ -176,7 +176,7 @@ class TrialEnvironment:
         self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
         self.lanes, self.progress, self.watch = mirror.lanes, mirror.progress(), mirror.watch()
 
-    def create_topic(self, name: str) -> None:
+    def create_later_topic(self, name: str) -> None:
         """Creates a topic that comes later, by its name in the scenario, and begins its load; any thread may ask it."""
         topics = zip(self.topics, self.trial_spec.scenario.topics, strict=True)
         topic, asked = next((topic, asked) for topic, asked in topics if topic == f"{self.topics[0]}-{name}")

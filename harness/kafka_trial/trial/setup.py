@@ -182,7 +182,7 @@ def _opened(
         due_s=lambda ends: environment.due_s(ends),  # noqa: PLW0108 - it is made below
         busier_s=lambda since_ns: environment.busier_s(since_ns),  # noqa: PLW0108 - as above
         later_topics={name.removeprefix(f"{topic}-"): name for name in later},
-        create_topic=lambda name: environment.create_topic(name),  # noqa: PLW0108 - as above
+        create_later_topic=lambda name: environment.create_later_topic(name),  # noqa: PLW0108 - as above
     )
     environment = TrialEnvironment(
         trial_spec=trial_spec,
