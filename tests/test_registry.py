@@ -37,11 +37,13 @@ SUITES = {
     "rogue-readers",
     "fail-over",
     "topic-created",
+    "remote-reads",
+    "remote-reads-fail",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twenty-six suites are there, and each scenario has its suite's name."""
+    """The twenty-eight suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

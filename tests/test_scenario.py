@@ -159,6 +159,33 @@ def test_a_mirror_that_makes_no_sense_is_refused(scenario: Scenario, problem: st
     assert problem in scenario_problems(scenario)
 
 
+TIERED = Scenario(
+    "tiered", topic=Topic(configs={"remote.storage.enable": "true"}), schedule=(Step("remote-reads", "all"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "problem"),
+    [
+        (replace(TIERED, topic=Topic()), "schedule: remote-reads needs a second tier to read from"),
+        (
+            replace(TIERED, further_groups=(FurtherGroup("b", "c"),)),
+            "remote-reads cannot be played with further_groups",
+        ),
+        (replace(TIERED, mirror=Mirror()), 'mirror: not with a topic that has "remote.storage.enable"'),
+        (
+            replace(TIERED, topic=Topic(configs=TIERED.topic.configs | {"cleanup.policy": "compact"})),
+            'topic.configs: "remote.storage.enable" is not for compacted topics',
+        ),
+    ],
+    ids=["no tier", "further groups", "mirror", "compacted"],
+)
+def test_a_tier_that_makes_no_sense_is_refused(scenario: Scenario, problem: str) -> None:
+    """Each with its place."""
+    assert (TIERED.tiered, scenario_problems(TIERED)) == (True, [])
+    assert any(problem in said for said in scenario_problems(scenario)), scenario_problems(scenario)
+
+
 def test_a_scenario_without_a_mirror_does_not_name_one() -> None:
     """A trial is known by its table; one that has a mirror comes back as it was."""
     assert "mirror" not in scenario_to_table(Scenario("plain"))

@@ -119,13 +119,15 @@ class Mirror:
     `policy`: default | identity; what a topic is called there: `source.<topic>`, or as on the source. `shift`: so many
     offsets of each partition were taken there before, and their records are gone. `checkpoints_every_s`: how often the
     group's positions are translated. `offset_lag_max`: after so many records of a partition MirrorMaker writes down
-    the next pair of offsets, and translates by the last one (offset.lag.max).
+    the next pair of offsets, and translates by the last one (offset.lag.max). `recreated`: before the trial begins, its
+    topics are deleted on the source and created again, when MirrorMaker has copied 1,000 records of each partition.
     """
 
     policy: str = "default"
     shift: int = 1000
     checkpoints_every_s: int = 1
     offset_lag_max: int = 100
+    recreated: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,11 @@ class Scenario:
         return False, *(one.later for one in self.further_topics)
 
     @property
+    def tiered(self) -> bool:
+        """Whether brokers must have a second tier for one of its topics (KIP-405)."""
+        return any(topic.configs.get(TIERED_TOPIC) == "true" for topic in self.topics)
+
+    @property
     def loads(self) -> tuple[Load, ...]:
         """What each topic gets, in their order."""
         return self.load, *(_further_load(self.load, one) for one in self.further_topics)
@@ -212,6 +219,8 @@ SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 FURTHER_NAME_MAX = 40
 MIRROR_POLICIES = ("default", "identity")
 FAIL_OVER = "fail-over"  # the step that moves the group to the mirror
+TIERED_TOPIC = "remote.storage.enable"  # the config of a topic with a second tier
+REMOTE_READS = "remote-reads"  # the step that has members read from it
 TOPIC_CREATED = "topic-created"  # the step that creates a later topic
 FIRST_TOPIC = "first"  # how further groups name the first topic
 
@@ -242,6 +251,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     checks |= _later_checks(scenario)
     checks |= _group_checks(scenario)
     checks |= _mirror_checks(scenario)
+    checks |= _tier_checks(scenario)
     for number, step in enumerate(scenario.schedule):
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
@@ -325,6 +335,22 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
         "mirror: not with further_groups": not scenario.further_groups,
         "mirror: not with a topic that comes later": not any(scenario.later),
         "mirror: not with load.aborted_ratio, whose records a mirror copies too": not scenario.load.aborted_ratio,
+    }
+
+
+def _tier_checks(scenario: Scenario) -> dict[str, bool]:
+    needs_tier = any(step.fault == REMOTE_READS for step in scenario.schedule)
+    told = f'schedule: {REMOTE_READS} needs a second tier to read from: topic.configs has no "{TIERED_TOPIC}" = "true"'
+    return {
+        told: not needs_tier or scenario.topic.configs.get(TIERED_TOPIC) == "true",
+        f"schedule: {REMOTE_READS} cannot be played with further_groups, which it would not stop": not (
+            needs_tier and scenario.further_groups
+        ),
+        f'mirror: not with a topic that has "{TIERED_TOPIC}"': scenario.mirror is None or not scenario.tiered,
+        f'topic.configs: "{TIERED_TOPIC}" is not for compacted topics': not any(
+            "compact" in topic.configs.get("cleanup.policy", "") and topic.configs.get(TIERED_TOPIC) == "true"
+            for topic in scenario.topics
+        ),
     }
 
 
@@ -431,6 +457,8 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     for later in ("further_topics", "further_groups", "mirror"):
         if not table[later]:
             del table[later]
+    if scenario.mirror is not None and not scenario.mirror.recreated:
+        del table["mirror"]["recreated"]
     return table
 
 

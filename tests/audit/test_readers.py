@@ -55,6 +55,17 @@ class Leader:
         return None
 
 
+class EventCounter:
+    """Counts records that are told."""
+
+    count = 0
+
+    def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:
+        """Takes one event."""
+        self.count += kind == "record"
+        return self.count
+
+
 Read = Callable[..., tuple[list[ReadRecord], Reading, Leader]]
 
 
@@ -159,19 +170,28 @@ def test_a_records_time_is_the_brokers_where_the_topic_says_so() -> None:
 
 def test_the_earliest_record_and_those_without_an_id_are_known() -> None:
     """By them it is known from when on the sink must be read, and what it cannot tell."""
-
-    class EventWriter:
-        """Counts events."""
-
-        count = 0
-
-        def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:
-            """Takes one event."""
-            self.count += kind == "record"
-            return self.count
-
-    event_writer = EventWriter()
+    event_writer = EventCounter()
     taken = Taken(AuditRequest("h:1", "t", "g", 0, 100), event_writer)
     for time_ns, name in ((50, "a"), (7, None), (60, "b")):
         taken.take(ReadRecord(0, 0, time_ns, None, name, 1))
     assert (event_writer.count, taken.earliest_ns, taken.nameless) == (3, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "whose"),
+    [
+        ([LOG_APPEND_TIME] * 2, "LogAppendTime"),
+        ([0, LOG_APPEND_TIME], "CreateTime"),  # it was set when some were there
+        ([0], "CreateTime"),
+        ([], "as configured"),
+    ],
+    ids=["brokers", "both", "producers", "none read"],
+)
+def test_whose_the_times_are_is_told_by_the_batches(read: Read, attributes: list[int], whose: str) -> None:
+    """A topic's config says what is written from now on; what lies in it may be older."""
+    log = [batch_of(place, [(None, b"v")], attributes=each) for place, each in enumerate(attributes)]
+    found, _, _ = read(Limits(), log=log, ranges={0: (0, len(log))})
+    taken = Taken(AuditRequest("h:1", "t", "g", 0, 100), EventCounter())
+    for one in found:
+        taken.take(one)
+    assert taken.timestamp_type("as configured") == whose

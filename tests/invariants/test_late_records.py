@@ -54,9 +54,10 @@ def appended(*seconds: float) -> dict[str, Any]:
     return {"records": len(walls), "control": control, "settings": SETTINGS}
 
 
-def topic_dated(timestamp_type: str) -> Line:
-    """The observer says whose the times of the topic's records are."""
-    return Line("observer", "topic", {"topic": "t", "topic_id": "T", "partitions": 1, "timestamp_type": timestamp_type})
+def records_dated(timestamp_type: str) -> Line:
+    """An audit says whose the times of the records are that it read."""
+    read = {"topic": "t", "state": "complete", "count": 1}
+    return Line("observer", "control_read", read | {"timestamp_type": timestamp_type})
 
 
 def excuses(*lines: Line | list[Line], **frame: Any) -> list[tuple[int, int, str | None]]:
@@ -251,7 +252,7 @@ def test_of_a_silent_consumer_commits_tell(wait_s: float, found: list[Any]) -> N
 @pytest.mark.parametrize(("wait_s", "found"), [(6.5, []), (9.0, [(0, 1, None)])])
 def test_an_audit_goes_by_commits(wait_s: float, found: list[Any]) -> None:
     """Where brokers date records. Of the second nothing is said, and no burst or fault excuses anybody."""
-    lines = [topic_dated("LogAppendTime"), after(wait_s), committed(1)]
+    lines = [records_dated("LogAppendTime"), after(wait_s), committed(1)]
     assert excuses(*lines, **appended(1, 1), members=0) == found
 
 
@@ -303,7 +304,7 @@ def test_a_partition_that_is_judged_alone_has_its_own_pace() -> None:
     ("changes", "lines", "reason"),
     [
         ({"members": 0}, [], "an audit does not know when records came"),
-        ({"members": 0}, [topic_dated("CreateTime")], "an audit does not know when records came"),
+        ({"members": 0}, [records_dated("CreateTime")], "an audit does not know when records came"),
         ({}, [through("t-retry")], "records wait in topics"),
     ],
     ids=["an audit", "dated by producers", "records are handed on"],

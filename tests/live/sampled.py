@@ -49,6 +49,8 @@ OFTEN = (  # every tenth time: every suite; every client library with every prot
     Sampled("python-at-least-once", "fail-over"),
     Sampled("python-at-least-once", "several-topics-killed"),
     Sampled("python-by-pattern/quiet", "topic-created"),
+    Sampled("python-at-least-once", "remote-reads"),
+    Sampled("kafka-python-at-least-once", "remote-reads-fail"),
     Sampled("kafka-verifiable-consumer/both-assignors", "member-killed"),
     Sampled("kafka-verifiable-consumer/cooperative", "rebalance-storm"),
 )
@@ -144,6 +146,8 @@ BY_TURNS = (
     Sampled("python-async-commit/cooperative", "rogue-readers"),
     Sampled("python-async-commit/warm", "cold-neighbour"),
     Sampled("kafka-verifiable-consumer", "fail-over"),
+    Sampled("kafka-verifiable-consumer", "remote-reads"),
+    Sampled("aiokafka-long-orders", "remote-reads-fail"),
     Sampled("python-renders-pages", "member-paused"),
     Sampled("python-at-least-once", "member-killed"),
     Sampled("python-at-least-once", "hot-runs"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.cluster.mirror_maker import PROPERTIES
 from kafka_trial.history.store import raw_lines
+from kafka_trial.mirror.fail_over_event import OFFSET_SYNCS
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Mirror, Scenario, Step
 from kafka_trial.trial.session import Session, TrialOutcome
@@ -68,6 +70,17 @@ def test_a_source_that_was_truncated_convicts_nobody(kafka_trial_session: Sessio
     outcome = tried(kafka_trial_session, replace(suite, schedule=(deleted, moved)), tmp_path / "run")
     assert outcome.verdict.verdict == "pass", outcome.text
     assert any(started < committed for committed, started, _ in starts_of(outcome))
+
+
+def test_a_topic_that_was_created_again_convicts_nobody(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """What MirrorMaker had noted of the former one's offsets counts no more, by its own rule and by ours."""
+    outcome = tried(kafka_trial_session, fail_over("translated", recreated=True), tmp_path / "run")
+    assert outcome.verdict.verdict == "pass", outcome.text
+    noted: dict[tuple[str, int], list[int]] = {}
+    for line in raw_lines(tmp_path / "run" / "mirror" / OFFSET_SYNCS):
+        noted.setdefault((line["topic"], line["partition"]), []).append(line["upstream"])
+    assert all(any(after < before for before, after in pairwise(of_one)) for of_one in noted.values())
+    assert all(None not in start for start in starts_of(outcome))
 
 
 def test_a_mirror_maker_that_ends_is_nobody_s_fault(kafka_trial_session: Session, tmp_path: Path) -> None:

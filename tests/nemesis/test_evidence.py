@@ -415,6 +415,18 @@ def test_a_broker_that_was_started_anew_counts_from_there() -> None:
     assert cached(0, 0, read=700).disk_read_since(cached(0, 0, read=900)) == 1400
 
 
+def test_remote_reads() -> None:
+    """What came while the members were stopped is on no broker's disk, of some partition, or cannot be read either."""
+    stopped, local = LogSnapshot(0, (LogSpan(0, 0, 5), LogSpan(1, 0, 8))), logs(7, 8)
+    reads = {"read": 3, "failed": 0}
+    found = evidence.remote_reads(stopped, local, reads)
+    assert (found.took_effect, found.details) == (True, {"remote_only": {"0": 2}, "reads": reads})
+    assert evidence.remote_reads(stopped, local, reads, hidden=4).details["hidden_segments"] == 4
+    assert not evidence.remote_reads(stopped, logs(5, 8), reads).took_effect
+    assert not evidence.remote_reads(stopped, logs(0, 0), reads).took_effect
+    assert not evidence.remote_reads(stopped, local, reads, hidden=0).took_effect
+
+
 def test_partitions_added() -> None:
     """The topic has more of them, and the leader of each answers."""
     more = replace(LED_BY_1, leaders=(*LED_BY_1.leaders, Leader(2, 3, 0, (1, 2, 3))))

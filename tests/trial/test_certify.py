@@ -292,7 +292,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
         sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
     )
     assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
-    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 26 suites, 2 trials: 2 pass"
+    assert certificate.in_words == "python-at-least-once on Kafka 4.3.1, only 2 of 28 suites, 2 trials: 2 pass"
     assert certificate.covers.startswith(
         "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); cold-neighbour, "
     )
@@ -314,7 +314,7 @@ def test_a_certificate_of_all_suites_leaves_one_out(judged: RunFolder, tmp_path:
     """That of consumers which subscribe by a pattern: this one does not."""
     asked = CertifyRequest(find_consumer("python-at-least-once/quiet"), tmp_path)
     certificate = certify(Sitting(judged), asked, begin_certificate(asked), say=lambda _: None)  # type: ignore[arg-type]
-    words = ["only 25 of 26 suites", "25 trials: 25 pass"]
+    words = ["only 27 of 28 suites", "27 trials: 27 pass"]
     assert (certificate.left_out, certificate.in_words.split(", ")[1:]) == (BY_PATTERN, words)
 
 
@@ -327,12 +327,12 @@ def test_suites_that_a_sink_cannot_serve_are_left_out_by_name(judged: RunFolder,
         for name, fault in NEED_A_SINK.items()
     } | BY_PATTERN
     assert certificate.left_out == because
-    assert certificate.in_words.endswith("only 23 of 26 suites, 23 trials: 23 pass")
+    assert certificate.in_words.endswith("only 25 of 28 suites, 25 trials: 25 pass")
     told = "; ".join(f"{name} ({why})" for name, why in because.items())
     assert certificate.covers.endswith(f"; left out: {told}")
     assert lanes_of(CertifyRequest(CONSUMER, tmp_path)) >= 6
     with_budget = begin_certificate(CertifyRequest(CONSUMER, tmp_path / "other", budget_s=36_000))
-    assert (len(with_budget.suites), with_budget.left_out) == (23, certificate.left_out)
+    assert (len(with_budget.suites), with_budget.left_out) == (25, certificate.left_out)
     with pytest.raises(
         InputError, match=f"--suite: slow-handlers cannot be played: {re.escape(because['slow-handlers'])}"
     ):
@@ -346,7 +346,7 @@ def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolde
     assert (len(begun.suites), list(begun.left_out)) == (
         18,
         [
-            *("cold-neighbour", "hot-runs", "large-records", "poison-record"),
+            *("cold-neighbour", "hot-runs", "large-records", "poison-record", "remote-reads", "remote-reads-fail"),
             *("several-topics", "several-topics-killed", "tombstones", "topic-created"),
         ],
     )

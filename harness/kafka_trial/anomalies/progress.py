@@ -96,9 +96,9 @@ def late_record(partitions: Partitions) -> Findings:
 
     Undecided if it may have waited for the rest of its batch or transaction, if more was sent all the while than the
     group was seen to do, if the machine stood still or threads waited for a processor for so long, and if nobody knows
-    when it was handled or appended. An audit goes by commits, where brokers date records (message.timestamp.type =
-    LogAppendTime); a trial needs no such setting. Not judged where faults leave no time to be late in, where
-    transactions on the topic were aborted, and where records are handed on.
+    when it was handled or appended. An audit goes by commits, where brokers dated all records (message.timestamp.type
+    = LogAppendTime, by the batches); a trial needs no such setting. Not judged where faults leave no time to be late
+    in, where transactions on the topic were aborted, and where records are handed on.
 
     Smallest history: a claim of five seconds; record 0; nine seconds later `processed` 0.
 

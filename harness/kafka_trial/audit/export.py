@@ -165,7 +165,8 @@ def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
     this.console.phase("topic", f"reading what {request.group} had left to read of {request.topic}")
     with Recorder(this.folder.history, "observer", buffer_events=BUFFER_EVENTS) as recorder:
         log = Log.of(this.brokers, request.topic)
-        tell_topic(log, topic, _configs(this, topic), recorder)
+        configs = _configs(this, topic)
+        tell_topic(log, topic, configs, recorder)
         taken = Taken(request, recorder)
         ranges, identity = ranges_of(log, read.committed, request, drain_ns=drain_ns), request.identity
         budget = this.budget()
@@ -175,7 +176,9 @@ def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
         ]
         unread, count = [one for each in readings for one in each.unread], sum(each.count for each in readings)
         state = "incomplete" if unread else "complete"
-        recorder.record("control_read", time_ns=request.until_ns, topic=request.topic, state=state, count=count)
+        dated_by = taken.timestamp_type(configs.get("message.timestamp.type"))
+        read_up = {"topic": request.topic, "state": state, "count": count, "timestamp_type": dated_by}
+        recorder.record("control_read", time_ns=request.until_ns, **read_up)
         recorder.record("witness", time_ns=request.until_ns, state="complete")
     this.missing("records", unread)
     if request.sink:

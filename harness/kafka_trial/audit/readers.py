@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,7 +49,6 @@ def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], record
         partitions=len(topic.partitions),
         cleanup_policy=configs.get("cleanup.policy"),
         retention_ms=int(retention_ms) if retention_ms else None,
-        timestamp_type=configs.get("message.timestamp.type"),
     )
     first = log.at(0)
     for partition, offset in sorted(log.starts().items()):
@@ -108,12 +108,13 @@ def expired(log: Log, request: AuditRequest) -> list[str]:
 
 JOIN_WITHIN_S = 24 * 3600.0  # readers end by their own limits
 LATEST_NS = 2**62 - 1  # that a history holds: a producer may write any number as its record's time
+CREATE_TIME, LOG_APPEND_TIME = "CreateTime", "LogAppendTime"  # as Kafka calls both (message.timestamp.type)
 Ranges = Mapping[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """One record of a topic; `time_ns` 0: its producer did not say when."""
+    """One record of a topic; `time_ns` 0: its producer did not say when. `dated_by_broker`: it is the broker's time."""
 
     partition: int
     offset: int
@@ -121,17 +122,20 @@ class ReadRecord:
     key: bytes | None
     id: str | None
     size_bytes: int
+    dated_by_broker: bool = False
 
 
 Take = Callable[[ReadRecord], object]
 
 
 class Taken:
-    """Writes the records of the audited topic down; `earliest_ns` is the time of the oldest, `nameless` have no id."""
+    """Writes the records of the audited topic down; `earliest_ns` is the time of the oldest, `nameless` have no id.
+    `dated_by`: how many have their producer's time, and how many their broker's."""
 
     def __init__(self, request: AuditRequest, event_writer: EventWriter) -> None:
         self.earliest_ns = request.until_ns
         self.nameless = 0
+        self.dated_by = Counter[str]()
         self._topic = request.topic
         self._event_writer = event_writer
         self._lock = threading.Lock()
@@ -141,6 +145,7 @@ class Taken:
         with self._lock:
             self.earliest_ns = min(self.earliest_ns, found.time_ns)
             self.nameless += found.id is None
+            self.dated_by[LOG_APPEND_TIME if found.dated_by_broker else CREATE_TIME] += 1
         self._event_writer.record(
             "record",
             time_ns=found.time_ns,
@@ -152,6 +157,13 @@ class Taken:
             size_bytes=found.size_bytes,
             source_wall_ns=found.time_ns,
         )
+
+    def timestamp_type(self, configured: str | None) -> str | None:
+        """Returns whose times all records have, by their batches: a topic's config says what is written from now on.
+        By that, where there are none."""
+        if not self.dated_by:
+            return configured
+        return CREATE_TIME if self.dated_by[CREATE_TIME] else LOG_APPEND_TIME
 
 
 @dataclass
@@ -202,7 +214,8 @@ class Records:
         if batch.control:
             end, waiting = ended(batch, self._pending)
             return waiting if end == COMMIT else []
-        found = [self._found(one) for one in records(batch) if low <= one.offset < high]
+        by_broker = batch.log_time_ms is not None
+        found = [self._found(one, by_broker) for one in records(batch) if low <= one.offset < high]
         if batch.transactional:
             self._pending.setdefault(batch.producer_id, []).extend(found)
             return []
@@ -213,12 +226,13 @@ class Records:
         """How many records wait for the end of their transaction."""
         return sum(map(len, self._pending.values()))
 
-    def _found(self, record: Record) -> ReadRecord:
+    def _found(self, record: Record, dated_by_broker: bool) -> ReadRecord:
         where, name = self._identity, None
         if where is not None:
             name = record_id(record.headers, record.value, header=where.header, field=where.field)
         time_ns = min(max(0, record.time_ms) * NS_PER_MS, LATEST_NS)
-        return ReadRecord(self._partition, record.offset, time_ns, record.key, name, len(record.value or b""))
+        size_bytes = len(record.value or b"")
+        return ReadRecord(self._partition, record.offset, time_ns, record.key, name, size_bytes, dated_by_broker)
 
 
 def read_records(

@@ -207,6 +207,11 @@ class Admin:
         """Returns the log start offset of every partition."""
         return self._offsets(topic, "EARLIEST")
 
+    def local_log_starts(self, topic: str) -> dict[int, int]:
+        """Returns from which offset on each partition is on the disks of its brokers: what lies before is in the second
+        tier only (KIP-405), or gone."""
+        return self._offsets(topic, "EARLIEST_LOCAL")
+
     def add_partitions(self, topic: str, partitions: int, *, within_s: float = 10.0) -> None:
         """Makes a topic have so many partitions in all; none can be taken away again.
 

@@ -19,7 +19,7 @@ from kafka_trial.errors import InputError, StartError
 CHECKSUMS = Path(__file__).parent / "checksums"
 STAMP = "verified"
 
-IVY = """<ivy-module version="2.0">
+IVY = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="kafka-trial" module="kafka-trial"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
@@ -31,17 +31,21 @@ IVY = """<ivy-module version="2.0">
 
 @dataclass(frozen=True)
 class IvyModule:
-    """A module in the repository; `transitive`: with the jars that it needs."""
+    """A module in the repository; `transitive`: with the jars that it needs. `classifier`: another jar of it alone."""
 
     organisation: str
     name: str
     revision: str
     transitive: bool = True
+    classifier: str = ""
 
     def __str__(self) -> str:
         alone = "" if self.transitive else ' transitive="false"'
         place = f'org="{self.organisation}" name="{self.name}" rev="{self.revision}"'
-        return f'    <dependency {place}{alone} conf="default->runtime,master"/>'
+        if not self.classifier:
+            return f'    <dependency {place}{alone} conf="default->runtime,master"/>'
+        artifact = f'<artifact name="{self.name}" type="jar" ext="jar" m:classifier="{self.classifier}"/>'
+        return f'    <dependency {place}{alone} conf="default->master">{artifact}</dependency>'
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class _Warm:
     containers: bool
     settings: tuple[tuple[str, str], ...]
     heap_mib: int | None
+    tiered: bool
     cluster: BootedCluster | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     users: int = 0
@@ -42,8 +43,8 @@ class _Warm:
 
 
 class ClusterPool:
-    """Keeps one warm cluster per Kafka version, number of brokers, their settings and heap, use and kind, for as long
-    as the `with` lasts.
+    """Keeps one warm cluster per Kafka version, number of brokers, their settings, heap and second tier, use and kind,
+    for as long as the `with` lasts.
 
     `lanes`: how many each has; what runs side by side shares them.
     """
@@ -65,24 +66,27 @@ class ClusterPool:
         containers: bool = False,
         settings: Mapping[str, str] = NO_SETTINGS,
         heap_mib: int | None = None,
+        tiered: bool = False,
     ) -> Iterator[BootedCluster]:
         """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile; of processes,
-        or of containers. `settings` and the heap of its brokers are those of processes: containers take none.
+        or of containers. `settings`, the heap of its brokers and a second tier of its topics (`tiered`) are those of
+        processes: containers take none.
 
         Whoever says how many `lanes` it is going to lease waits until the others leave it as many.
 
         When the last user has gone it is looked over; found ruined or unwell, the next one asking gets a new one.
 
         Raises:
-            InputError: settings or a heap for brokers in containers.
+            InputError: settings, a heap or a second tier for brokers in containers.
             StartError: it could not be booted.
         """
-        if containers and (settings or heap_mib is not None):
-            raise InputError("brokers in containers", "take neither settings nor a heap: leave containers out")
+        if containers and (settings or heap_mib is not None or tiered):
+            told = "take neither settings nor a heap nor a second tier: leave containers out"
+            raise InputError("brokers in containers", told)
         with self._changed:
             given = tuple(sorted(settings.items()))
-            key = (version, brokers, alone, containers, given, heap_mib)
-            warm = self._warm.setdefault(key, _Warm(version, brokers, alone, containers, given, heap_mib))
+            key = (version, brokers, alone, containers, given, heap_mib, tiered)
+            warm = self._warm.setdefault(key, _Warm(*key))
             self._changed.wait_for(lambda: warm.has_room(lanes))
             cluster = self._whole(warm)
             warm.users, warm.lanes = warm.users + 1, warm.lanes + lanes
@@ -132,6 +136,7 @@ class ClusterPool:
             lanes=self._lanes,
             settings=dict(warm.settings),
             heap_mib=warm.heap_mib,
+            tiered=warm.tiered,
         )
 
     def __enter__(self) -> ClusterPool:

@@ -19,6 +19,7 @@ from kafka_trial.cluster.booted import BootedCluster, boot
 from kafka_trial.cluster.cluster import REQUEST_LOG, SERVER_LOG, node_in_words, node_name
 from kafka_trial.cluster.java import base_archive_flags, find_java
 from kafka_trial.cluster.kafka_jars import class_path
+from kafka_trial.cluster.tiered_storage import tiered_settings
 from kafka_trial.cluster.toxiproxy import toxiproxy_server
 from kafka_trial.cluster.user_cache import made_once
 from kafka_trial.cluster.versions import KNOWN, find_version
@@ -159,12 +160,13 @@ def process_cluster(
     heap_mib: int | None = None,
     controllers: int = 0,
     further: int = 0,
+    tiered: bool = False,
 ) -> Iterator[BootedCluster]:
     """Boots a cluster and ends it; `folder` holds data and logs (a temporary one by default, removed unless `keep`).
 
     `settings` and `heap_mib` of all brokers go before those that a cluster has by itself. With `controllers`, so many
     nodes are controllers and nothing else, and brokers are brokers only: such can be replaced by `further` ones, whose
-    ids, ports and names are kept free from the beginning.
+    ids, ports and names are kept free from the beginning. `tiered`: topics may have a second tier.
 
     With `train`, no class-data archive is used: broker 0 writes a new one there when it ends (`archive.py`).
 
@@ -182,6 +184,7 @@ def process_cluster(
         wiring = Wiring(ports, brokers + further, lanes, controllers=controllers)
         place = folder or Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
         child_processes = stack.enter_context(ChildProcesses(f"cluster {name}", belongings=[] if keep else [place]))
+        settings = {**tiered_settings(place, brokers), **settings} if tiered else settings
 
         def make(node: int, version: str) -> Broker:
             trains = train if node == 0 else None

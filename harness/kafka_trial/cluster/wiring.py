@@ -51,6 +51,7 @@ REQUEST_APIS = [
     "OFFSET_DELETE",
 ]
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+REMOTE_READER = "org.apache.kafka.server.log.remote.storage.RemoteLogReader"  # tells of reads of the second tier
 QUIET_LISTENERS = ("INTERNAL", "CONTROLLER", "OBSERVER")
 
 
@@ -289,6 +290,7 @@ def _log4j2(folder: Path) -> str:
   <Loggers>
     <Root level="INFO"><AppenderRef ref="server"/></Root>
     <Logger name="kafka.request.logger" level="DEBUG" additivity="false"><AppenderRef ref="requests"/></Logger>
+    <Logger name="{REMOTE_READER}" level="DEBUG"/>
   </Loggers>
 </Configuration>
 """

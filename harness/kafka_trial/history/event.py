@@ -121,7 +121,7 @@ requests-bN         request           api lane? listener connection client_id me
                     client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
-observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms? timestamp_type?
+observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
                     log_start log_end last_stable    topic partition offset asked_ns? (log_end: the position after the last record, asked at)
                     leader            topic partition leader epoch replicas isr
                     coordinator       group leader
@@ -129,7 +129,8 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     group_state       group state protocol epoch? members[...]
                     record            topic partition offset id key checksum json_checksum? size_bytes source_wall_ns
                                       (the control read)
-                    control_read      topic state(complete|incomplete) count message?
+                    control_read      topic state(complete|incomplete) count message? timestamp_type?
+                                      (an audit's, CreateTime or LogAppendTime: whose times all these records have)
                     unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?
                                       consequences?[...] (injected: what it does, as history/consequences.py names it)

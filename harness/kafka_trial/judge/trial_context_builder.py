@@ -328,8 +328,6 @@ def _topic(builder: TrialContextBuilder, source: int, body: Body) -> None:
         builder.resource_samples.take_topic(str(name), body)
     if "compact" in str(body.get("cleanup_policy", "")):
         builder.compacted.add(str(name))
-    if body.get("timestamp_type") == "LogAppendTime":
-        builder.dated_by_brokers = True
 
 
 def _through(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -347,6 +345,8 @@ def _leader(builder: TrialContextBuilder, source: int, body: Body) -> None:
 def _control_read(builder: TrialContextBuilder, source: int, body: Body) -> None:
     builder.control_read_states.pop(str(body.get("topic")), None)
     builder.control_read_states[str(body.get("topic"))] = str(body.get("state"))
+    if body.get("timestamp_type") == "LogAppendTime":
+        builder.dated_by_brokers = True
 
 
 def _witness(builder: TrialContextBuilder, source: int, body: Body) -> None:

@@ -148,6 +148,13 @@ class FaultContext:
         spans = (LogSpan(partition, starts[partition], ends[partition]) for partition in sorted(starts.keys() & ends))
         return LogSnapshot(time.monotonic_ns(), tuple(spans))
 
+    def local_log_snapshot(self) -> LogSnapshot:
+        """Asks the leaders from where the logs of the topic are on the brokers' disks, and where they end."""
+        with self._admin_turn:
+            starts, ends = self.admin.local_log_starts(self.topic), self.admin.log_ends(self.topic)
+        spans = (LogSpan(partition, starts[partition], ends[partition]) for partition in sorted(starts.keys() & ends))
+        return LogSnapshot(time.monotonic_ns(), tuple(spans))
+
     def delete_records(self, below: Mapping[int, int]) -> None:
         """Deletes the records of each partition of the topic below a position."""
         with self._admin_turn:

@@ -489,6 +489,29 @@ def topic_created(before: TopicSnapshot, inside: Sequence[TopicSnapshot], served
     return Evidence(True, f"the topic has {len(now)} partitions, and records in each", details)
 
 
+def remote_only(stopped: LogSnapshot, local: LogSnapshot) -> dict[int, int]:
+    """Returns how many records of each partition came after `stopped`, and are not on the brokers' disks any more by
+    `local`, whose spans begin where those do."""
+    begins = local.starts
+    return {part: begins[part] - end for part, end in stopped.ends.items() if begins.get(part, 0) > end}
+
+
+def remote_reads(
+    stopped: LogSnapshot, local: LogSnapshot, reads: Mapping[str, int], *, hidden: int | None = None
+) -> Evidence:
+    """Records that came while the members were stopped are in the second tier alone: whoever goes on where they were
+    reads them there. `hidden`: how many segments nobody could read; None: all could be."""
+    remote = remote_only(stopped, local)
+    details: dict[str, Any] = {"remote_only": {str(part): count for part, count in sorted(remote.items())}}
+    details |= {"reads": dict(reads)} | ({} if hidden is None else {"hidden_segments": hidden})
+    if not remote:
+        return Evidence(False, "what came while the members were stopped is still on the disks of its brokers", details)
+    if hidden == 0:
+        return Evidence(False, "no segment of the topic was found in the second tier", details)
+    told = f"{sum(remote.values())} records were in the second tier alone when the members came back"
+    return Evidence(True, told if hidden is None else f"{told}, and could not be read there", details)
+
+
 COLD_AT_MOST = 0.1  # of what rolled segments hold, in memory still when nobody reads them
 DISK_READ_MIN_BYTES = 1_000_000  # some segments; less a broker reads of other files, as it goes on
 

@@ -28,7 +28,13 @@ from kafka_trial.trial.certificate_ledger import CertificateLedger, CertifyReque
 from kafka_trial.trial.compare_certificates import compare_certificate, consumer_kind
 from kafka_trial.trial.consumer_files import IF_WRITTEN, ConsumerFiles, changes_in_words, consumer_files, folder_digest
 from kafka_trial.trial.session import Session
-from kafka_trial.trial.spec import make_trial_spec, scenario_at_load, scenario_consumer_problem, scenario_load_problem
+from kafka_trial.trial.spec import (
+    make_trial_spec,
+    scenario_at_load,
+    scenario_consumer_problem,
+    scenario_load_problem,
+    tier_problem,
+)
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds, waits_for_metadata_s
 from kafka_trial.workload.payload_checks import load_problem
 
@@ -238,6 +244,8 @@ def _problem(certify_request: CertifyRequest, spec: ConsumerSpec, scenario: Scen
     if problem := scenario_load_problem(spec, scenario, certify_request.load) or scenario_consumer_problem(
         spec, scenario
     ):
+        return problem
+    if problem := tier_problem(spec, scenario, _versions(certify_request)):
         return problem
     return load_problem(spec.payload_files, scenario_at_load(spec, scenario, certify_request.load).load)
 

@@ -92,29 +92,38 @@ class MirrorSide:
             return f"MirrorMaker exited with {self.maker.exit_code}"
         return self.cluster.lost or self.source.cluster.lost
 
+    def start_maker(self) -> None:
+        """Starts MirrorMaker, which copies from now on.
+
+        Raises:
+            InputError: one of its jars is not the committed one.
+            StartError: it cannot be started.
+        """
+        self.maker = self.source.stack.enter_context(
+            mirror_maker(
+                self.source.child_processes,
+                self.settings,
+                source=self.source.cluster.observer_bootstrap,
+                mirror=self.cluster.observer_bootstrap,
+                folder=self.folder.logs,
+            )
+        )
+
     def start(self) -> None:
-        """Starts MirrorMaker, and the witnesses of the mirror; waits until each follows its log.
+        """Starts MirrorMaker, unless it runs, and the witnesses of the mirror; waits until each follows its log.
 
         Raises:
             InputError: a jar of MirrorMaker is not the committed one.
             StartError: one of them cannot be started.
         """
-        source, child_processes = self.source, self.source.child_processes
-        self.maker = source.stack.enter_context(
-            mirror_maker(
-                child_processes,
-                self.settings,
-                source=source.cluster.observer_bootstrap,
-                mirror=self.cluster.observer_bootstrap,
-                folder=self.folder.logs,
-            )
-        )
+        if self.maker is None:
+            self.start_maker()
         self.witnesses = start_witnesses(
-            child_processes,
+            self.source.child_processes,
             self.cluster,
             folder=self.folder,
             topics=self.topics,
-            group=source.group_name,
+            group=self.source.group_name,
             lanes=self.lanes,
         )
         for witness in self.witnesses:

@@ -16,6 +16,7 @@ from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.mirror.joined_history import MIRROR
 from kafka_trial.nemesis.fail_over import TRANSLATED
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Mirror
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.mirror import MirrorSide, SourceSide
@@ -23,6 +24,8 @@ from kafka_trial.trial.setup import cluster_logs_kept
 from kafka_trial.trial.topics import create_topic, delete_topic
 
 USED_WITHIN_S: Final = 60.0
+FORMER_RECORDS: Final = 1000  # of each partition of a topic before it is created anew
+GONE_WITHIN_S: Final = 15.0
 
 
 @contextmanager
@@ -70,7 +73,37 @@ def open_mirror(
             console=environment.console,
             stack=environment.stack,
         )
-        yield MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, environment.move_to_mirror)
+        side = MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, environment.move_to_mirror)
+        if asked.recreated:
+            _recreate_topics(side, environment)
+        yield side
+
+
+def _recreate_topics(side: MirrorSide, environment: TrialEnvironment) -> None:
+    """Lets MirrorMaker copy records of topics that are deleted then, and creates these anew: what it has noted of
+    their offsets is of no record any more. The copies are deleted too: a reader of the mirror never sees them.
+
+    Raises:
+        StartError: records could not be written, or topics not be created.
+        UnjudgeableError: MirrorMaker did not copy them, or a topic is not gone in time.
+    """
+    source, scenario = side.source, side.source.trial_spec.scenario
+    side.start_maker()
+    for name, topic in zip(source.topics, scenario.topics, strict=True):
+        _use_offsets(environment, source.cluster, name, topic.partitions, FORMER_RECORDS)
+    side.await_copies()
+    side.begins = {place: begin + FORMER_RECORDS for place, begin in side.begins.items()}
+    for name, topic in zip(source.topics, scenario.topics, strict=True):
+        _delete_topic(source.admin, name)
+        create_topic(topic, source.cluster, source.admin, name)
+        copied = {partition: side.begins[name, partition] for partition in range(topic.partitions)}
+        side.admin.delete_records(side.named[name], copied)
+
+
+def _delete_topic(admin: Admin, name: str) -> None:
+    """Deletes a topic, and waits until it is gone."""
+    admin.delete_topic(name)
+    wait_until(lambda: admin.describe(name) is None, within_s=GONE_WITHIN_S, what=f"{name} to be gone", every_s=0.1)
 
 
 def _use_offsets(environment: TrialEnvironment, cluster: Cluster, topic: str, partitions: int, count: int) -> None:
@@ -78,6 +111,4 @@ def _use_offsets(environment: TrialEnvironment, cluster: Cluster, topic: str, pa
     argv = [sys.executable, "-m", "kafka_trial.workload.used_offsets", *words]
     child = environment.child_processes.spawn("used offsets", argv, stderr=2)
     if (status := child.wait(within_s=USED_WITHIN_S)) != 0:
-        raise StartError(
-            f"the first offsets of {topic} on the mirror were not used up: their writer ended with {status}"
-        )
+        raise StartError(f"the first offsets of {topic} were not used up: their writer ended with {status}")

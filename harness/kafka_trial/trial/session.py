@@ -19,10 +19,11 @@ from kafka_trial.cluster.doctor import SCRATCH_PREFIX
 from kafka_trial.cluster.jars import jars_of
 from kafka_trial.cluster.mirror_maker import mirror_maker_jar_set
 from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.cluster.tiered_storage import tiered_jar_set
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.containers.engine import connect
 from kafka_trial.containers.network import require_image
-from kafka_trial.errors import KafkaTrialError
+from kafka_trial.errors import InputError, KafkaTrialError
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
@@ -37,6 +38,7 @@ from kafka_trial.trial.stall_prevention import frozen_heap, preferred
 from kafka_trial.verdict.decide import Verdict
 
 TRIAL_WITHIN_S = 900.0
+NO_TIER = "its topic has a second tier, and a cluster that runs already has none: leave --cluster out"
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,9 @@ class Session:
         """Runs one trial without judging it; returns its run folder.
 
         Raises:
-            StartError: no history could be begun; for want of the consumer's image, or of MirrorMaker's jars, before
-                anything starts.
+            StartError: no history could be begun; for want of the consumer's image, or of further jars, before anything
+                starts.
+            InputError: the cluster that it is to use has no second tier, and a topic is to have one.
         """
         if trial_spec.images:
             with closing(connect()) as client:
@@ -150,6 +153,10 @@ class Session:
                     require_image(client, image)
         if trial_spec.scenario.mirror is not None:
             jars_of(mirror_maker_jar_set())  # fetched before anything starts
+        if trial_spec.scenario.tiered:
+            if self._attached is not None:
+                raise InputError(f"scenario {trial_spec.scenario.name}", NO_TIER)
+            jars_of(tiered_jar_set())
         folder = create_run_folder(out, trial_spec.scenario.name, trial_spec.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {trial_spec.seed}")
         if trial_spec.plays_other_steps:
@@ -170,6 +177,7 @@ class Session:
             lanes=trial_spec.lanes_in_all,
             alone=trial_spec.plan.breaks_brokers,
             containers=trial_spec.in_containers,
+            tiered=trial_spec.scenario.tiered,
         )
 
     def _mirror_for(self, trial_spec: TrialSpec) -> AbstractContextManager[Cluster | None]:

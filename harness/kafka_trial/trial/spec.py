@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial import registry
+from kafka_trial.cluster.tiered_storage import TIERED
 from kafka_trial.cluster.versions import CONSUMER_PROTOCOL, DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
@@ -150,6 +151,8 @@ def make_trial_spec(
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
     if problem := mirror_problem(spec, scenario):
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
+    if problem := tier_problem(spec, scenario, [version]):
+        raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
     if problems := [*_added_problems(scenario, plan), *_created_problems(scenario, plan)]:
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
@@ -206,6 +209,17 @@ def mirror_problem(consumer: ConsumerSpec, scenario: Scenario) -> str | None:
     }
     found = [problem for problem, holds in problems.items() if holds]
     return found[0] if found and scenario.mirror is not None else None
+
+
+def tier_problem(consumer: ConsumerSpec, scenario: Scenario, versions: Sequence[str]) -> str | None:
+    """Returns why a scenario with a tiered topic cannot be played on some versions of Kafka; None: it can, or it has
+    none."""
+    if not scenario.tiered:
+        return None
+    if consumer.image is not None:
+        return "it is an image, and brokers in containers have no second tier"
+    others = [version for version in versions if version != TIERED]
+    return f"its topic has a second tier, which is there on Kafka {TIERED} only, not on {others[0]}" if others else None
 
 
 # What is judged for the whole trial, by whichever of them worked.

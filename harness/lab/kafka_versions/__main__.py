@@ -1,5 +1,5 @@
-"""`python -m lab.kafka_versions VERSION…`: pins the jars of new Kafka versions and of MirrorMaker, and writes the
-table of features again.
+"""`python -m lab.kafka_versions VERSION…`: pins the jars of new Kafka versions, of MirrorMaker and of the second tier,
+and writes the table of features again.
 
 What `cluster/versions.py` names and what has its jars pinned already stays as it is. The table is made of all versions
 that are known.
@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from kafka_trial.cluster.kafka_jars import kafka_jar_set, kafka_jars
-from kafka_trial.cluster.mirror_maker import MIRROR_MAKER, mirror_maker_jar_set
+from kafka_trial.cluster.mirror_maker import mirror_maker_jar_set
+from kafka_trial.cluster.tiered_storage import tiered_jar_set
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.compatibility.feature_levels import TABLE
 from kafka_trial.errors import PASS
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _bring_in(versions: Sequence[str]) -> int:
     for version in [find_version(given, where="VERSION") for given in versions]:
         print(f"{version}: {pin_jars(kafka_jar_set(version))}")
-    print(f"MirrorMaker {MIRROR_MAKER}: {pin_jars(mirror_maker_jar_set())}")
+    for jars in (mirror_maker_jar_set(), tiered_jar_set()):
+        print(f"{jars.what}: {pin_jars(jars)}")
     TABLE.write_bytes(table_of({version: ask_jars(kafka_jars(version)) for version in KNOWN}))
     print(f"{TABLE.name}: {len(KNOWN)} versions; git diff shows what is new: read it before you commit it")
     return PASS
