@@ -299,6 +299,20 @@ def test_a_payload_is_files_beside_the_toml(tmp_path: Path) -> None:
     assert read(tmp_path, LEAST).payload_files == OURS
 
 
+def test_a_further_topic_may_have_a_payload_of_its_own(tmp_path: Path) -> None:
+    """By its name in the scenario; the id's header is that of all."""
+    (tmp_path / "payment.json").write_text('{"id": "${id}"}')
+    text = '[payload.topics.payments]\ntemplate = "payment.json"\n[identity]\nheader = "x-id"\n'
+    payments = PayloadFiles(tmp_path / "payment.json", id_header="x-id")
+    assert read(tmp_path, LEAST + text).payload_files == PayloadFiles(id_header="x-id", topics={"payments": payments})
+    assert problems(tmp_path, LEAST + '[payload.topics.payments]\ntemplat = "x"\n')[0].startswith(
+        "[payload.topics.payments] unknown key 'templat'. Did you mean 'template'?"
+    )
+    assert (
+        "write [payload.topics.<name of a further topic>]" in problems(tmp_path, LEAST + "[payload]\ntopics = 3\n")[0]
+    )
+
+
 def test_what_is_wrong_with_a_payload_is_told_with_all_the_rest(tmp_path: Path) -> None:
     """Files, headers, the path of the id: a sentence each, in the same error as those of other sections."""
     (tmp_path / "order.json").write_text('{"id": "${key}"}')

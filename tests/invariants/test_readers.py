@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from histories import (
+    GROUP,
     Line,
     after,
+    asked,
     assigned,
     at_once,
     committed,
@@ -28,6 +32,7 @@ from histories import (
     undecided,
     with_settings,
 )
+from kafka_trial.verdict.messages import message
 
 NAME = "rogue-reader"
 FIRST = fetched("m0", 0, size_bytes=100)
@@ -108,6 +113,53 @@ def test_a_reader_is_rogue_after_more_than_a_window(wait_s: float, found: int) -
 def test_a_reader_is_explained_by_its_own_commit_since_it_began(lines: list[Line | list[Line]], found: int) -> None:
     """Give or take half a second."""
     assert len(judged(NAME, [*lines, after(12), LAST], partitions=2)) == found
+
+
+def by_client(client: str | None, line: Line) -> Line:
+    """The same request, by a client of that id, over a connection of its own."""
+    return replace(line, fields=line.fields | {"client_id": client, "connection": f"m0-{client}"})
+
+
+JOINED = by_client("app", Line("requests-b0", "request", {"api": "JOIN_GROUP", "lane": 0, "group": GROUP}))
+COMMITS_TOO = by_client("spare", asked("OFFSET_COMMIT", "m0", 1))
+
+
+def read_by(*clients: str | None, wait_s: float = 12) -> list[Line | list[Line]]:
+    """Each of these clients of m0 reads partition 0 for so long; m0 commits all the while."""
+    first, last = ([by_client(client, line) for client in clients] for line in (FIRST, LAST))
+    return [assigned("m0"), JOINED, *first, committed(1, by="m0"), after(wait_s), *last, committed(2, by="m0")]
+
+
+def test_a_second_client_is_told_beside_that_of_the_group() -> None:
+    """What the member commits explains the bytes of one of them: the other's are named, with its client id."""
+    (one,) = finding(NAME, read_by("app", "spare")).instances
+    told = {name: value for name, value in one.attributes.items() if name != "lasted_ms"}
+    assert told == {"member": "m0", "client": "spare", "fetched_bytes": 120, "offset": 0}
+    assert message(NAME, one).startswith("member m0 (client spare) was sent 120 bytes of partition 0 for 12")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        read_by("app"),
+        read_by("spare"),  # whoever is in the group fetches nothing: its commits are for this one
+        read_by("app", None),
+        read_by("app", "spare", wait_s=9),
+        [by_client("app", FIRST), by_client("app", LAST), after(1), *read_by("spare")],
+        [*read_by("app", "spare"), COMMITS_TOO],
+    ],
+    ids=[
+        "one",
+        "another one commits",
+        "without a name",
+        "for less than a window",
+        "one after the other",
+        "commits too",
+    ],
+)
+def test_another_client_is_explained(lines: list[Line | list[Line]]) -> None:
+    """Where commits may be of what it read, or nobody knows whose it is."""
+    assert judged(NAME, lines) == []
 
 
 def test_readers_are_told_by_partition_and_member() -> None:

@@ -12,6 +12,7 @@ import pytest
 from group_lines import beat, heartbeat, joined, left, synced
 from histories import (
     BEGUN_NS,
+    GROUP,
     MS,
     TOPIC,
     WALL_NS,
@@ -742,6 +743,35 @@ READS: Lines = [fetched("m0", 0, size_bytes=100), after(12), fetched("m0", 1, si
 def test_an_owner_that_loses_what_it_had_fetched_ahead_is_no_rogue(lines: Lines, found: int) -> None:
     """Given fetches for longer than a window without a commit, then only who never came to handle them is excused."""
     instances, _ = said("rogue-reader", [started("m1"), *lines], WITH_SINK)
+    assert instances.total() == found
+
+
+def by_client(client: str, line: Line) -> Line:
+    return replace(line, fields=line.fields | {"client_id": client, "connection": f"m0-{client}"})
+
+
+JOIN = Line("requests-b0", "request", {"api": "JOIN_GROUP", "lane": 0, "group": GROUP})
+ITS_COMMIT = asked("OFFSET_COMMIT", "m0", 1)
+
+
+@pytest.mark.parametrize(
+    ("clients", "lines", "found"),
+    [
+        (["app", "spare"], [], 1),
+        (["app", "spare", "third"], [], 2),
+        (["app"], [], 0),
+        (["spare"], [], 0),
+        (["app", "spare"], [by_client("spare", ITS_COMMIT)], 0),
+        (["app", "spare"], [by_client("spare", on(1, ITS_COMMIT))], 1),
+        (["app", "spare"], [by_client("spare", JOIN)], 0),
+    ],
+    ids=["beside", "two beside", "alone", "nobody beside", "commits", "commits elsewhere", "joins"],
+)
+def test_a_client_outside_the_group_is_told_beside_one_in_it(clients: list[str], lines: Lines, found: int) -> None:
+    """Given a member that commits what it reads, then what a further client of its reads is explained by no commit."""
+    first, last = ([by_client(client, line) for client in clients] for line in (READS[0], READS[2]))
+    about = [by_client("app", JOIN), *first, *committed(1, by="m0"), after(12), *last, *committed(2, by="m0"), *lines]
+    instances, _ = said("rogue-reader", about, WITH_SINK, partitions=2)
     assert instances.total() == found
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.scenario import Load
+from kafka_trial.scenario import FurtherTopic, Load, Scenario
 from kafka_trial.workload.payload import (
     OURS,
     PayloadFiles,
@@ -31,6 +30,10 @@ from kafka_trial.workload.workload import LoadWorkload, Op
 
 LOAD = Load(opening_burst=20, records_max=40)
 LARGE = Load(opening_burst=60, size_bytes_min=100_000, size_bytes_max=5_000_000)
+
+
+def plays(load: Load, *further: FurtherTopic) -> Scenario:
+    return Scenario("plays", load=load, further_topics=further)
 
 
 def ops(load: Load = LOAD) -> list[Op]:
@@ -65,7 +68,7 @@ def test_samples_are_sent_as_they_are_in_turn(tmp_path: Path) -> None:
     values = [contents.value(op) for op in ops()]
     assert (set(values[:3]), values[3:6]) == ({b"\0\xff", b"two", b"${id}"}, values[:3])
     assert values != [other.value(op) for op in ops()]
-    assert [op.size_bytes for op in islice(contents.sized(iter(ops())), 40)] == [len(value) for value in values]
+    assert [contents.sized(op).size_bytes for op in ops()] == [len(value) for value in values]
 
 
 def test_one_file_is_the_value_of_every_record(tmp_path: Path) -> None:
@@ -89,7 +92,7 @@ def test_a_template_is_padded_only_where_it_says_so(tmp_path: Path) -> None:
 def test_long_records_are_not_gathered_by_the_size_they_should_have(tmp_path: Path) -> None:
     """A template of a megabyte counts as one, though the load asks for 1 KB."""
     contents = RecordContents(template(tmp_path, "${id}" + "x" * 1_000_000, "order.txt"), LOAD, seed=1)
-    assert min(op.size_bytes for op in contents.sized(iter(ops()))) > 1_000_000
+    assert min(contents.sized(op).size_bytes for op in ops()) > 1_000_000
 
 
 def test_headers_stand_beside_ours(tmp_path: Path) -> None:
@@ -102,13 +105,14 @@ def test_headers_stand_beside_ours(tmp_path: Path) -> None:
     assert RecordContents(OURS, LOAD, seed=1).headers(ops()[7]) == [("kt-id", b"r0000007")]
 
 
-@pytest.mark.parametrize("kind", ["template", "samples", "headers"])
+@pytest.mark.parametrize("kind", ["template", "samples", "headers", "topics"])
 def test_what_a_run_keeps_makes_the_same_records(kind: str, tmp_path: Path) -> None:
     """The originals may change or go: from the folder of the run come the same values and headers."""
     files = {
         "template": lambda: template(tmp_path, '{"id": "${id}", "at": "${uuid}"}'),
         "samples": lambda: samples(tmp_path, b"one", b"two", b"three"),
         "headers": lambda: PayloadFiles(headers={"a": "${uuid}"}, id_header="x"),
+        "topics": lambda: PayloadFiles(topics={"small": template(tmp_path, "${id}"), "large": samples(tmp_path, b"1")}),
     }[kind]()
     sent = _records(files)
     kept = keep_payload(files, tmp_path / "payload")
@@ -198,25 +202,44 @@ def test_the_id_must_be_where_the_sink_looks_for_it(text: str, said: str | None,
 
 def test_a_scenario_about_sizes_is_played_only_with_values_of_these_sizes(tmp_path: Path) -> None:
     """Padding makes any size; samples may have it; all others would pass without having been tried."""
-    assert load_problem(OURS, LARGE) is None
-    assert load_problem(template(tmp_path, "${id}", "t.txt"), Load()) is None
-    assert load_problem(template(tmp_path, "${id}${padding}", "t.txt"), LARGE) is None
+    assert load_problem(OURS, plays(LARGE)) is None
+    assert load_problem(template(tmp_path, "${id}", "t.txt"), plays(Load())) is None
+    assert load_problem(template(tmp_path, "${id}${padding}", "t.txt"), plays(LARGE)) is None
     small = template(tmp_path, "${id}", "t.txt")
     said = "its load asks for values of 100000 to 5000000 bytes, and by [payload] template they have 8 to 8"
-    assert str(load_problem(small, LARGE)).startswith(said)
-    assert load_problem(sparse(tmp_path, 200_000, files=2), LARGE) is None
+    assert str(load_problem(small, plays(LARGE))).startswith(said)
+    assert load_problem(sparse(tmp_path, 200_000, files=2), plays(LARGE)) is None
     os.truncate(tmp_path / "samples" / "0.avro", 99_999)
-    assert "99999 to 200000; write a template" in str(load_problem(PayloadFiles(samples=tmp_path / "samples"), LARGE))
+    shorter = PayloadFiles(samples=tmp_path / "samples")
+    assert "99999 to 200000; write a template" in str(load_problem(shorter, plays(LARGE)))
     long = template(tmp_path, "x" * 100_001 + "${padding}", "t.txt")
-    assert "they have at least 100001" in str(load_problem(long, LARGE))
+    assert "they have at least 100001" in str(load_problem(long, plays(LARGE)))
 
 
 def test_an_opening_burst_of_gigabytes_is_refused(tmp_path: Path) -> None:
     """Two thousand records of a megabyte would not be drained in time: it says how many bytes, and how many may be."""
-    problem = load_problem(sparse(tmp_path, 1_000_000), Load())
+    problem = load_problem(sparse(tmp_path, 1_000_000), plays(Load()))
     assert "opening burst of 2000 records has 2000000000 bytes, at most 320000000 are sent" in str(problem)
 
 
+def test_the_payload_of_a_further_topic_is_its_own(tmp_path: Path) -> None:
+    """Its problems name it, its load is measured by it, and its bytes are in the digest."""
+    small = FurtherTopic("small", size_bytes_min=100_000, size_bytes_max=200_000)
+    of_topic = template(tmp_path, "${id}", "t.txt")
+    files = PayloadFiles(topics={"small": of_topic})
+    assert (files.of_topic(""), files.of_topic("small"), files.of_topic("x")) == (files, of_topic, files)
+    assert "[payload] template" in str(load_problem(files, plays(LOAD, small)))
+    assert load_problem(files, plays(LOAD, FurtherTopic("small"))) is None
+    told = "its further topics are called other, and [payload.topics] has payloads for small only"
+    assert load_problem(files, plays(LOAD, FurtherTopic("other"))) == told
+    assert load_problem(files, plays(LOAD)) is None  # of one topic
+    assert len({payload_digest(one) for one in (OURS, files, of_topic)}) == 3
+    wrong = PayloadFiles(topics={"small": PayloadFiles(template=tmp_path / "no", headers={"": "x"})})
+    told_of = [problem.split("] ")[0] for problem in payload_problems(wrong)]
+    assert told_of == ["[payload.topics.small.headers", "[payload.topics.small"]
+
+
 def _records(files: PayloadFiles) -> list[tuple[bytes, list[tuple[str, bytes]]]]:
-    contents = RecordContents(files, LOAD, seed=7)
-    return [(contents.value(op), contents.headers(op)) for op in ops()]
+    own = [files, *(files.of_topic(name) for name in sorted(files.topics))]
+    each = [RecordContents(one, LOAD, seed=7) for one in own]
+    return [(contents.value(op), contents.headers(op)) for contents in each for op in ops()]

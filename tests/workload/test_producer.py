@@ -22,9 +22,9 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
 from kafka_trial.workload.handle import ProducerHandle, start_producer
-from kafka_trial.workload.payload import OURS, PayloadFiles
+from kafka_trial.workload.payload import EXAMPLE, OURS, PayloadFiles
 from kafka_trial.workload.payload_checks import HEADERS_BYTES_MAX, VALUE_BYTES_MAX, payload_problems
-from kafka_trial.workload.producer import ABORTED
+from kafka_trial.workload.producer import ABORTED, contents_of
 from kafka_trial.workload.workload import TopicLoad
 from lab.bench.producer import bench_producer
 
@@ -320,3 +320,13 @@ def _checksum(invoke: Event) -> int:
 
 def _messages(environment: TrialEnvironment, outcome: str) -> set[str]:
     return {event.details["message"].partition(":")[0] for event in environment.sends(outcome).values()}
+
+
+def test_each_topic_has_the_payload_of_its_name(tmp_path: Path) -> None:
+    """The name that it has in the scenario, behind that of the first one; another one's is that of all."""
+    for name in ("all", "small"):
+        (tmp_path / name).write_text(f"{name} ${{id}}")
+    payload = PayloadFiles(template=tmp_path / "all", topics={"small": PayloadFiles(template=tmp_path / "small")})
+    loads = [TopicLoad(topic, LOAD) for topic in ("kt-1", "kt-1-small", "kt-1-other")]
+    values = [one.value(EXAMPLE) for one in contents_of(payload, loads, seed=1)]
+    assert values == [b"all r0000042", b"small r0000042", b"all r0000042"]

@@ -131,7 +131,8 @@ def late_record(partitions: Partitions) -> Findings:
     progress_in_kafka=True,
     severity=410,
     rule=Rule(no_rogue_reader_claimed),
-    message="member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",
+    message="member {member}{by_client} was sent {fetched_bytes} bytes of {place} for {lasted_ms} ms, without a commit",
+    deciding=("client",),
 )
 def rogue_reader(partitions: Partitions) -> Findings:
     """A member was answered records of a partition for longer than W, and never committed on it: bytes that no commit
@@ -139,7 +140,9 @@ def rogue_reader(partitions: Partitions) -> Findings:
 
     Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
     the log they are" (Kafka, Operations, Checking Consumer Position). A member that reads without committing is not
-    seen there, and still loads the brokers. W is here the declared commit interval plus detection and a rebalance.
+    seen there, and still loads the brokers. A client outside the group that reads a partition for longer than W beside
+    one in the group, in the same member, is one: what is committed explains the bytes of one of them. It is known by
+    its client id. W is here the declared commit interval plus detection and a rebalance.
     Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for records sent
     to it as the owner by the offsets log, if it lost the partition, or was stopped, before it had handled anything
     there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles the rest.
@@ -157,6 +160,7 @@ def rogue_reader(partitions: Partitions) -> Findings:
         slice=reads.slice,
         order=reads.member,
         member=reads.member_name,
+        client=reads.client_id,
         fetched_bytes=reads.bytes,
         offset=reads.offset,
         lasted_ms=reads.lasted_ns // 1_000_000,

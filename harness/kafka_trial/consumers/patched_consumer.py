@@ -332,7 +332,9 @@ def build_consumer_folder(toml: Path, into: Path) -> Path:
         (folder / name).write_bytes(content)
     table = read_consumer_toml(toml)
     payload = table.get("payload", {})
-    for part in (*table.get("command", []), payload.get("template", ""), payload.get("samples", "")):
+    payloads = [payload, *payload.get("topics", {}).values()]
+    named = [given.get(name, "") for given in payloads for name in ("template", "samples")]
+    for part in (*table.get("command", []), *named):
         if part.startswith("../../"):
             _copy_along(stored / part, into / part.removeprefix("../../"))
     return folder / toml.name

@@ -7,7 +7,7 @@ not in it is wrong input, found before anything starts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from signal import Signals
@@ -127,17 +127,28 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class TopicPayload:
+    """What the records of one further topic hold; by default JSON with the id inside."""
+
+    template: str | None = None
+    samples: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Payload:
     """What the records hold; by default JSON with the id inside. Paths are relative to the file.
 
-    `holds`: what its team is ready for besides a key and a value that it can read: records without either, or with a
-    value that nobody can decode. The id of such a record stands in its header.
+    `topics`: what those of a further topic hold instead, by the topic's name in the scenario. `holds`: what its team is
+    ready for besides a key and a value that it can read: records without either, or with a value that nobody can
+    decode. The id of such a record stands in its header.
     """
 
     template: str | None = None
     samples: str | None = None
     holds: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, TopicPayload] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -221,12 +232,16 @@ class ConsumerSpec:
 
 def payload_files(payload: Payload, identity: Identity, folder: Path) -> PayloadFiles:
     """Returns the files that a payload names, and the header beside `kt-id` in which the id is looked for."""
-    return PayloadFiles(
-        template=None if payload.template is None else folder / payload.template,
-        samples=None if payload.samples is None else folder / payload.samples,
-        headers=payload.headers,
-        id_header=None if identity.header in (None, ID_HEADER) else identity.header,
-    )
+
+    def files(given: Payload | TopicPayload) -> PayloadFiles:
+        return PayloadFiles(
+            template=None if given.template is None else folder / given.template,
+            samples=None if given.samples is None else folder / given.samples,
+            headers=given.headers,
+            id_header=None if identity.header in (None, ID_HEADER) else identity.header,
+        )
+
+    return replace(files(payload), topics={name: files(given) for name, given in payload.topics.items()})
 
 
 def is_written(place: str, writes: Sequence[str]) -> bool:

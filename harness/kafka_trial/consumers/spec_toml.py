@@ -12,7 +12,7 @@ import shutil
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +47,7 @@ from kafka_trial.consumers.spec import (
     SinkPostgres,
     SinkTopic,
     Stop,
+    TopicPayload,
     is_written,
     payload_files,
     placeholder_problems,
@@ -144,12 +145,26 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         if not isinstance(section, dict):
             problems.append(f"{name} must be a table; write [{name}]")
             section = {}
+        topics = _payload_topics(section, problems) if name == "payload" else {}
         found[name] = read_table(kind, section, place=f"[{name}] ", problems=problems)
+        found[name] = replace(found[name], topics=topics) if topics else found[name]
     unknown = [name for name, value in table.items() if isinstance(value, dict) and name != "env"]
     for name in unknown:
         problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "image", *_SINK_SECTIONS]))
         del table[name]
     return found
+
+
+def _payload_topics(payload: dict[str, Any], problems: list[str]) -> dict[str, TopicPayload]:
+    """Takes [payload.topics.<name>] out of `payload`."""
+    topics = payload.pop("topics", {})
+    if not isinstance(topics, dict) or not all(isinstance(given, dict) for given in topics.values()):
+        problems.append("[payload] topics must be a table of tables; write [payload.topics.<name of a further topic>]")
+        return {}
+    return {
+        name: read_table(TopicPayload, given, place=f"[payload.topics.{name}] ", problems=problems)
+        for name, given in topics.items()
+    }
 
 
 def _image_limits(table: dict[str, Any], problems: list[str]) -> ImageLimits:

@@ -17,7 +17,7 @@ import numpy as np
 
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.kernels import NONE, Array, Ints, at_or_before, exactly, picked
-from kafka_trial.model.trial_context import GroupAnswer
+from kafka_trial.model.trial_context import GroupAnswer, TrialContext
 
 Span = tuple[int, int]  # from when to when
 Name = tuple[int, str, int]  # lane, client id, and the first of its member ids where others have the same client id
@@ -48,6 +48,12 @@ def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array
     by_id = known.of_member_id[member_ids]
     client = np.where(by_id >= 0, by_id, known.of_connection[connections])
     return np.where(np.isin(lanes, sorted(known.lanes)), client, picked(members, row, -1))
+
+
+def first_with_client_id(about: TrialContext) -> Ints:
+    """Returns of each connection the first one with its client id; -1 at the end for an unknown one."""
+    first: dict[str | None, int] = {}
+    return np.array([*(first.setdefault(one.client_id, at) for at, one in enumerate(about.connections)), -1], np.int64)
 
 
 def named_in_log(batch: Batch) -> Ints:

@@ -441,13 +441,15 @@ class RogueReaders(Table):
     """Members that were answered records of a partition for more than W, without a commit there that explains it; not
     what an owner had fetched ahead when it lost the partition, nor near a fault on the member.
 
-    `bytes`: how many they were answered, from `offset` on, over `lasted_ns`. The events are the first and the last of
-    these answers.
+    `bytes`: how many they were answered, from `offset` on, over `lasted_ns`. `client_id`: the client outside the group
+    that was answered them beside one in it, in the same member; None: nobody in particular. The events are the first
+    and the last of these answers.
     """
 
     slice: Ints
     member: Ints
     member_name: Array
+    client_id: Array
     bytes: Ints
     offset: Ints
     lasted_ns: Ints

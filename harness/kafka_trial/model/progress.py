@@ -6,7 +6,7 @@ import numpy as np
 
 from kafka_trial.model import commits_log
 from kafka_trial.model.batch import Batch, index
-from kafka_trial.model.clients import incarnation_at, incarnation_of, members_of
+from kafka_trial.model.clients import first_with_client_id, incarnation_at, incarnation_of, members_of
 from kafka_trial.model.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.model.handlers import first_done, first_handled_of_records
 from kafka_trial.model.instants import at_earliest, at_latest, at_latest_in_logs
@@ -136,23 +136,55 @@ def rogue_readers(batch: Batch) -> RogueReaders:
     """Returns the members that were answered records for more than W without a commit that explains it."""
     reads, about = _reads(batch), batch.trial_context
     window_ns = window_ns_of(about)
-    reads = reads.take((reads["last_ns"] - reads["first_ns"] > window_ns) & ~_explained(batch, reads, by_nobody=False))
+    reads = reads.having(twice=_read_twice(reads, window_ns))
+    reads = reads.take(reads["last_ns"] - reads["first_ns"] > window_ns)
+    reads = reads.take(reads["twice"] | ~_explained(batch, reads, by_nobody=False))
     reads = reads.take(~_under_own_fault(about, reads, window_ns))
     why = undecided_because(
         (Undecided.DELAYED, machine_stalled(about, reads["first_ns"], reads["last_ns"])),
-        (Undecided.COMMITTER_UNKNOWN, _explained(batch, reads, by_nobody=True)),
+        (Undecided.COMMITTER_UNKNOWN, ~reads["twice"] & _explained(batch, reads, by_nobody=True)),
     )
+    client_ids = np.array([*(one.client_id for one in about.connections), None], dtype=object)
     return RogueReaders(reads.columns).having(
         member_name=np.array([*about.members, None], dtype=object)[reads["member"]],
+        client_id=client_ids[np.where(reads["twice"], reads["client"], -1)],
         offset=reads["position"],
         lasted_ns=reads["last_ns"] - reads["first_ns"],
         why=why,
     )
 
 
+def _read_twice(reads: Table, window_ns: int) -> Bools:
+    """Returns which are of a client that is not in the group, beside one that is, in the same member: for more than W
+    both were answered bytes of the same partition, and commits explain those of one of them."""
+    pair, twice = joined(reads["slice"], reads["member"]), np.zeros(len(reads), np.bool_)
+    for one in np.flatnonzero(reads["client"] >= 0).tolist():
+        others = np.flatnonzero((pair == pair[one]) & (reads["client"] < 0))
+        together_ns = np.minimum(reads["last_ns"][others], reads["last_ns"][one])
+        together_ns -= np.maximum(reads["first_ns"][others], reads["first_ns"][one])
+        twice[one] = (together_ns > window_ns).any()
+    return twice
+
+
+def _outside_the_group(batch: Batch, asks: Table) -> Ints:
+    """Returns of each fetch the first connection with its client's id, where that client never asked about the group
+    nor for a commit on the partition, though another one in its member did; else -1."""
+    about = batch.trial_context
+    asked = {(one.lane, one.client_id) for one in about.group_answers}
+    client = first_with_client_id(about)[asks["connection"]]
+    known = [one.client_id is None or (one.lane, one.client_id) in asked for one in about.connections]
+    commits = batch.of(Kind.COMMIT_REQUEST)
+    committer = first_with_client_id(about)[commits["connection"]]
+    both = joined(np.concatenate([asks["slice"], commits["slice"]]), np.concatenate([client, committer]) + 1)
+    inside = np.array([*known, True])[client] | np.isin(both[: len(asks)], both[len(asks) :])
+    pair = np.unique(joined(asks["slice"], asks["member"] + 1), return_inverse=True)[1]
+    beside = np.bincount(pair, weights=inside & (client >= 0), minlength=int(pair.max(initial=-1)) + 1)[pair] > 0
+    return np.where(beside & ~inside, client, -1)
+
+
 def _reads(batch: Batch) -> Table:
     """Returns one row for each partition and member that was answered bytes of it before the snapshot, and might have
-    handled them."""
+    handled them; a row of its own for a client outside the group, `client`, beside one in it (-1)."""
     snapshot_ns = batch.trial_context.snapshot_ns
     asks = batch.of(Kind.FETCH_ASKED)
     asks = asks.having(
@@ -162,14 +194,15 @@ def _reads(batch: Batch) -> Table:
     answered = (asks["answered_bytes"] > 0) & (asks["member"] != NOBODY)
     asks = asks.take(answered & (asks["at_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)))
     asks = asks.take(~_fetched_ahead(batch, asks))
-    asks = asks.take(ordered(asks["slice"], asks["member"], asks["at_ns"], asks["source"], asks["seq"]))
-    pair = joined(asks["slice"], asks["member"])
-    first = first_of(pair)
+    asks = asks.having(client=_outside_the_group(batch, asks))
+    asks = asks.sorted_by("slice", "member", "client", "at_ns", "source", "seq")
+    first = first_of(joined(asks["slice"], asks["member"], asks["client"] + 1))
     last = np.append(first[1:], len(asks)) - 1 if len(first) else first
     sizes = np.add.reduceat(asks["answered_bytes"], first) if len(first) else first
     return table(
         slice=asks["slice"][first],
         member=asks["member"][first],
+        client=asks["client"][first],
         position=asks["fetch_position"][first],
         first_ns=asks["at_ns"][first],
         last_ns=asks["at_ns"][last],

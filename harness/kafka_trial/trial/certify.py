@@ -247,7 +247,7 @@ def _problem(certify_request: CertifyRequest, spec: ConsumerSpec, scenario: Scen
         return problem
     if problem := tier_problem(spec, scenario, _versions(certify_request)):
         return problem
-    return load_problem(spec.payload_files, scenario_at_load(spec, scenario, certify_request.load).load)
+    return load_problem(spec.payload_files, scenario_at_load(spec, scenario, certify_request.load))
 
 
 def _versions(certify_request: CertifyRequest) -> list[str]:

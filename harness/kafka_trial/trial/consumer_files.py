@@ -199,9 +199,10 @@ def _elsewhere(folder: Path, table: Mapping[str, Any]) -> Iterator[Entry]:
 
 
 def _payload_paths(payload: PayloadFiles) -> list[Path]:
+    further = [path for of_topic in payload.topics.values() for path in _payload_paths(of_topic)]
     if payload.template is not None:
-        return [payload.template]
-    return sample_files(payload.samples) if payload.samples is not None else []
+        return [payload.template, *further]
+    return [*(sample_files(payload.samples) if payload.samples is not None else []), *further]
 
 
 def _digests(folder: Path, entries: Sequence[Entry], payload: PayloadFiles) -> tuple[str, dict[str, str]]:

@@ -158,9 +158,8 @@ def make_trial_spec(
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
         raise InputError(str(payload), problems)
-    for each in scenario.loads:
-        if problem := load_problem(files, each):
-            raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
+    if problem := load_problem(files, scenario):
+        raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
     trial_spec = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
     if scenario.further_groups:
         trial_spec = replace(trial_spec, further_groups=further_specs(trial_spec, replayed=schedule))

@@ -60,6 +60,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "within": str(attributes.get("within", "the time it may take")),  # the judge's own words, however long
         "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_record": "" if (offset := attributes.get("offset")) is None else f"record {_printable(offset)} of ",
+        "by_client": "" if (client := attributes.get("client")) is None else f" (client {_printable(client)})",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "split_by": SPLIT_BY.get(str(attributes.get("by")), "?"),
         "acknowledged": ACKNOWLEDGED.get(str(attributes.get("by")), "?"),

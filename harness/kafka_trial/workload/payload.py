@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -27,19 +27,26 @@ from kafka_trial.workload.workload import STEADY, Headers, Op, own_headers, padd
 
 EXAMPLE: Final = Op("r0000042", 42, "k7", None, 64, 0.0, STEADY)
 DESCRIPTION: Final = "payload.json"
+TOPICS: Final = "topics"  # the folder in which a kept payload has those of further topics
 
 
 @dataclass(frozen=True)
 class PayloadFiles:
     """What records are made of: a template, or samples (a file, or a folder of files), or neither: ours.
 
-    `headers`: templates by the name of the header. `id_header`: a header that holds the id beside `kt-id`.
+    `headers`: templates by the name of the header. `id_header`: a header that holds the id beside `kt-id`. `topics`:
+    what the records of a further topic are made of instead, by its name in the scenario.
     """
 
     template: Path | None = None
     samples: Path | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     id_header: str | None = None
+    topics: Mapping[str, PayloadFiles] = field(default_factory=dict)
+
+    def of_topic(self, name: str) -> PayloadFiles:
+        """Returns what the records of a further topic are made of, or of the first one (empty)."""
+        return self.topics.get(name, self)
 
     def to_json(self) -> str:
         """Returns it as an argument of the workload process."""
@@ -48,9 +55,13 @@ class PayloadFiles:
     @staticmethod
     def from_json(text: str | bytes) -> PayloadFiles:
         """Returns what `to_json` wrote."""
-        table: dict[str, Any] = orjson.loads(text)
-        places = {name: None if table[name] is None else Path(table[name]) for name in ("template", "samples")}
-        return PayloadFiles(**(table | places))
+        return _payload_of_table(orjson.loads(text))
+
+
+def _payload_of_table(table: Mapping[str, Any]) -> PayloadFiles:
+    places = {name: None if table[name] is None else Path(table[name]) for name in ("template", "samples")}
+    topics = {name: _payload_of_table(one) for name, one in table.get("topics", {}).items()}
+    return PayloadFiles(**{**table, **places, "topics": topics})
 
 
 OURS: Final = PayloadFiles()
@@ -62,7 +73,7 @@ def keep_payload(files: PayloadFiles, into: Path) -> PayloadFiles:
     Raises:
         OSError: they cannot be read or written.
     """
-    into.mkdir()
+    into.mkdir(parents=True)
     template = samples = None
     if files.template is not None:
         template = Path(f"template{files.template.suffix}")
@@ -72,7 +83,10 @@ def keep_payload(files: PayloadFiles, into: Path) -> PayloadFiles:
         (into / samples).mkdir()
         for file in sample_files(files.samples):
             shutil.copy(file, into / samples)
-    (into / DESCRIPTION).write_text(dataclasses.replace(files, template=template, samples=samples).to_json() + "\n")
+    for name, of_topic in files.topics.items():
+        keep_payload(of_topic, into / TOPICS / name)
+    described = dataclasses.replace(files, template=template, samples=samples, topics={})
+    (into / DESCRIPTION).write_text(described.to_json() + "\n")
     return kept_payload(into)
 
 
@@ -88,7 +102,9 @@ def kept_payload(folder: Path) -> PayloadFiles:
         problem = f"is no payload that a trial has kept ({reason(error)}); name RUN/payload"
         raise InputError(str(folder), problem) from error
     template, samples = (None if place is None else folder / place for place in (files.template, files.samples))
-    return dataclasses.replace(files, template=template, samples=samples)
+    kept = sorted((folder / TOPICS).iterdir()) if (folder / TOPICS).is_dir() else []
+    topics = {of_topic.name: kept_payload(of_topic) for of_topic in kept}
+    return dataclasses.replace(files, template=template, samples=samples, topics=topics)
 
 
 def payload_digest(files: PayloadFiles) -> str:
@@ -98,6 +114,8 @@ def payload_digest(files: PayloadFiles) -> str:
     digest = hashlib.sha256(orjson.dumps([sorted(files.headers.items()), files.id_header]))
     for file in (files.template,) if files.template else sample_files(files.samples) if files.samples else ():
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    for name, of_topic in sorted(files.topics.items()):
+        digest.update(b"\0" + name.encode() + b"\0" + payload_digest(of_topic).encode())
     return digest.hexdigest()[:16]
 
 
@@ -108,26 +126,23 @@ class RecordContents:
         self._headers = {name: Template(text, seed=f"header {name} {seed}") for name, text in files.headers.items()}
         self._id_header = files.id_header
         self._samples = _in_turn(files.samples, seed) if files.samples is not None else []
-        self._template: Template | None = None
+        self._least_bytes = 0
         self.value: Callable[[Op], bytes] = self._sample
         self.headers: Callable[[Op], Headers] = self._all_headers
         if files.template is not None:
             text, pool = template_text(files.template), padding_pool(load, seed=seed)
-            self._template = Template(text, seed=f"template {seed}", as_json=is_json(files.template), pool=pool)
-            self.value = self._template.render
+            template = Template(text, seed=f"template {seed}", as_json=is_json(files.template), pool=pool)
+            self.value, self._least_bytes = template.render, len(template.render(EXAMPLE))
         elif files.samples is None:
             self.value = payload_for(load, seed=seed)
         if not self._headers and self._id_header is None:
             self.headers = own_headers
 
-    def sized(self, ops: Iterator[Op]) -> Iterator[Op]:
-        """Yields operations with the size that their values have: as many as fit into memory are sent together."""
+    def sized(self, op: Op) -> Op:
+        """Returns an operation with the size that its value has: as many as fit into memory are sent together."""
         if self._samples:
-            return (op._replace(size_bytes=len(self._sample(op))) for op in ops)
-        if self._template is None:
-            return ops
-        least = len(self._template.render(EXAMPLE))
-        return (op._replace(size_bytes=max(op.size_bytes, least)) for op in ops)
+            return op._replace(size_bytes=len(self._sample(op)))
+        return op if op.size_bytes >= self._least_bytes else op._replace(size_bytes=self._least_bytes)
 
     def _sample(self, op: Op) -> bytes:
         return self._samples[op.n % len(self._samples)]

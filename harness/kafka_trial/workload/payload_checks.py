@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from kafka_trial.history.record_ids import record_id
-from kafka_trial.scenario import Load
+from kafka_trial.scenario import Load, Scenario
 from kafka_trial.workload.payload import EXAMPLE, PayloadFiles, is_json, listed_files, sample_files, template_text
 from kafka_trial.workload.template import Template, template_problems
 from kafka_trial.workload.workload import ID_HEADER
@@ -26,32 +26,38 @@ DEFAULT_SIZES: Final = (Load.size_bytes_min, Load.size_bytes_max)  # of a scenar
 
 def payload_problems(files: PayloadFiles, *, json_path: str | None = None) -> list[str]:
     """Returns everything that is wrong with a payload, as sentences. `json_path`: where a template must put the id."""
-    problems = _header_problems(files)
-    if files.template is not None and files.samples is not None:
-        return [*problems, "[payload] has both template and samples; a record is made of one of them: take one out"]
-    if files.template is not None:
-        problems += _template_file_problems(files.template, json_path)
-    if files.samples is not None:
-        problems += _samples_problems(files.samples)
+    problems = _problems(files, json_path, "payload")
+    for name, of_topic in files.topics.items():
+        problems += _problems(of_topic, json_path, f"payload.topics.{name}")
     return problems
 
 
-def _header_problems(files: PayloadFiles) -> list[str]:
+def _problems(files: PayloadFiles, json_path: str | None, section: str) -> list[str]:
+    problems = _header_problems(files, f"[{section}.headers]")
+    if files.template is not None and files.samples is not None:
+        return [*problems, f"[{section}] has both template and samples; a record is made of one of them: take one out"]
+    if files.template is not None:
+        problems += _template_file_problems(files.template, json_path, f"[{section}] template {files.template}")
+    if files.samples is not None:
+        problems += _samples_problems(files.samples, f"[{section}] samples {files.samples}")
+    return problems
+
+
+def _header_problems(files: PayloadFiles, here: str) -> list[str]:
     problems = list[str]()
     for name, text in files.headers.items():
         if name in (ID_HEADER, files.id_header):
-            problems.append(f"[payload.headers] {name} is the header of the id, which every record has; take it out")
+            problems.append(f"{here} {name} is the header of the id, which every record has; take it out")
         if not name:
-            problems.append("[payload.headers] has a header without a name; name it, or take it out")
-        problems += template_problems(text, place=f"[payload.headers] {name}", padded=False)
+            problems.append(f"{here} has a header without a name; name it, or take it out")
+        problems += template_problems(text, place=f"{here} {name}", padded=False)
     size_bytes = sum(len(name.encode()) + len(text.encode()) for name, text in files.headers.items())
     if size_bytes > HEADERS_BYTES_MAX:
-        problems.append(f"[payload.headers] has {size_bytes} bytes, at most {HEADERS_BYTES_MAX} are sent; shorten them")
+        problems.append(f"{here} has {size_bytes} bytes, at most {HEADERS_BYTES_MAX} are sent; shorten them")
     return problems
 
 
-def _template_file_problems(file: Path, json_path: str | None) -> list[str]:
-    place = f"[payload] template {file}"
+def _template_file_problems(file: Path, json_path: str | None, place: str) -> list[str]:
     try:
         if file.stat().st_size > VALUE_BYTES_MAX:
             return [f"{place} has {file.stat().st_size} bytes, a record at most {VALUE_BYTES_MAX}; shorten it"]
@@ -84,8 +90,7 @@ def _rendered_problems(file: Path, text: str, place: str, json_path: str | None)
     return [f"[identity] json_path = {json_path!r} {seen}, not the id, in {place}; put ${{id}} there"]
 
 
-def _samples_problems(place: Path) -> list[str]:
-    here = f"[payload] samples {place}"
+def _samples_problems(place: Path, here: str) -> list[str]:
     try:
         folders = [one.name for one in listed_files(place) if one.is_dir()]
         sizes = {file: file.stat().st_size for file in sample_files(place)}
@@ -108,8 +113,21 @@ def _samples_problems(place: Path) -> list[str]:
     return problems
 
 
-def load_problem(files: PayloadFiles, load: Load) -> str | None:
-    """Returns why a load cannot be played with these files, which have no problems; None where it can.
+def load_problem(files: PayloadFiles, scenario: Scenario) -> str | None:
+    """Returns why the loads of a scenario cannot be played with these files, which have no problems; None where they
+    can."""
+    further = [one.name for one in scenario.further_topics]
+    if further and files.topics and not {*further} & {*files.topics}:
+        told, asked = ", ".join(sorted(files.topics)), ", ".join(further)
+        return f"its further topics are called {asked}, and [payload.topics] has payloads for {told} only"
+    problems = (
+        _load_problem(files.of_topic(name), load) for name, load in zip(["", *further], scenario.loads, strict=True)
+    )
+    return next(filter(None, problems), None)
+
+
+def _load_problem(files: PayloadFiles, load: Load) -> str | None:
+    """Returns why a load cannot be played with these files.
 
     Where a scenario asks for sizes of its own, records without these sizes would not be what it is about.
     """

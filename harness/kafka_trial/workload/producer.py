@@ -27,7 +27,7 @@ import sys
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from kafka_trial.workload.handle import topic_load_from_json
 from kafka_trial.workload.payload import OURS, PayloadFiles, RecordContents
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
-from kafka_trial.workload.workload import Headers, Op, all_ops, own_headers, topic_ops, unreadable
+from kafka_trial.workload.workload import Headers, Op, TopicLoad, all_ops, own_headers, topic_ops, unreadable
 
 METADATA_WITHIN_S = 30.0
 PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
@@ -196,15 +196,14 @@ def main(arguments: list[str] | None = None) -> int:
     )
     partitions = [one.later_partitions or _partitions(client, one.topic) for one in options.topic_load]
     log = (NoLog if options.unrecorded else SendLog)(options.history, topics)
-    payload = PayloadFiles.from_json(options.payload)
-    contents = [RecordContents(payload, one.load, seed=options.seed) for one in options.topic_load]
-    headers = contents[0].headers
+    contents = contents_of(PayloadFiles.from_json(options.payload), options.topic_load, seed=options.seed)
+    headers = _headers(contents)
     aborted_sends = _aborted_sends(options, topics, log, headers) if load.aborted_ratio else None
     sender = Sender(client, log, _values(contents), topics, aborted_sends, headers=headers)
-    ops = contents[0].sized(all_ops(options.topic_load, partitions=partitions, seed=options.seed))
+    ops = _sized(contents, all_ops(options.topic_load, partitions=partitions, seed=options.seed))
     later = {
-        one.topic: contents[0].sized(
-            topic_ops(options.topic_load, place, partitions=one.later_partitions, seed=options.seed)
+        one.topic: _sized(
+            contents, topic_ops(options.topic_load, place, partitions=one.later_partitions, seed=options.seed)
         )
         for place, one in enumerate(options.topic_load)
         if one.later_partitions is not None
@@ -217,10 +216,26 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if fatal else 0
 
 
+def contents_of(payload: PayloadFiles, topic_loads: Sequence[TopicLoad], *, seed: int) -> list[RecordContents]:
+    """Returns what the records of each topic hold; the names of further topics begin with the first one's."""
+    first = f"{topic_loads[0].topic}-"
+    return [RecordContents(payload.of_topic(one.topic.removeprefix(first)), one.load, seed=seed) for one in topic_loads]
+
+
 def _values(contents: Sequence[RecordContents]) -> Callable[[Op], bytes]:
     """Returns the function that makes the value of a record by the load of its topic."""
     values = [one.value for one in contents]
     return values[0] if len(values) == 1 else lambda op: values[op.topic](op)
+
+
+def _headers(contents: Sequence[RecordContents]) -> Callable[[Op], Headers]:
+    """Returns the function that makes the headers of a record by the payload of its topic."""
+    headers = [one.headers for one in contents]
+    return headers[0] if len(headers) == 1 else lambda op: headers[op.topic](op)
+
+
+def _sized(contents: Sequence[RecordContents], ops: Iterator[Op]) -> Iterator[Op]:
+    return (contents[op.topic].sized(op) for op in ops)
 
 
 def _aborted_sends(

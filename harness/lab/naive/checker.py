@@ -3322,25 +3322,47 @@ def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None =
 
 def rogue_reader(p: Partition) -> Iterator[Found | None]:
     """A member that was sent records for longer than a window, and made no commit from its first fetch on; not what an
-    owner was sent, and never came to handle."""
+    owner was sent, and never came to handle. Whatever it commits, if a client of its that is not in the group was sent
+    records for longer than a window beside one that is."""
     snapshot_ns = p.trial.snapshot_ns or 0
-    sent: dict[str, list[tuple[float, int]]] = {}
+    sent: dict[tuple[str, str | None], list[tuple[float, int]]] = {}
     for request in p.trial.requests:
         member = p.trial.lane_member(request)
         at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         if request.details["api"] == "FETCH" and member is not None and at_ns <= snapshot_ns:
             got = [entry["offset"] for entry in p.trial.entries(request, p.tp) if entry.get("size_bytes", 0) > 0]
             if got and not _sent_ahead(p, member, at_ns):
-                sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
-    for member, fetches in sent.items():
-        begin_ns, end_ns = min((at for at, _ in fetches), default=0), max((at for at, _ in fetches), default=0)
+                reader = member, request.details.get("client_id")
+                sent.setdefault(reader, []).extend((at_ns, offset) for offset in got)
+    in_group = {reader for reader in sent if _asks_for_the_group(p, *reader)}
+    readers: dict[tuple[str, str | None], list[float]] = {}
+    for (member, client), fetches in sent.items():
+        apart = (member, client) not in in_group and any(other == member for other, _ in in_group)
+        readers.setdefault((member, client if apart else None), []).extend(at for at, _ in fetches)
+    for (member, client), times in readers.items():
+        begin_ns, end_ns = min(times), max(times)
+        beside = readers.get((member, None), times)
+        both_ns = min(end_ns, max(beside)) - max(begin_ns, min(beside))
+        twice = client is not None and both_ns > _window_of(p.trial)
         commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
-        if end_ns - begin_ns <= _window_of(p.trial) or any(c.committer == member for c in commits):
+        explained = any(c.committer == member for c in commits) and not twice
+        if end_ns - begin_ns <= _window_of(p.trial) or explained:
             continue
         if _hindered(p.trial, begin_ns, end_ns, member):
             continue
-        unclear = _machine_stalled(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
-        yield None if unclear else (*p.tp, member, ())
+        unknown = any(c.committer is None for c in commits) and not twice
+        unclear = _machine_stalled(p.trial, begin_ns, end_ns) or unknown
+        yield None if unclear else (*p.tp, member, () if not twice else (("client", client),))
+
+
+def _asks_for_the_group(p: Partition, member: str, client: str | None) -> bool:
+    """Whether a client of a member is in the group, or commits on the partition; one without a name may be."""
+    own = [r for r in p.trial.requests if p.trial.lane_member(r) == member and r.details.get("client_id") == client]
+    joins = {"JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP"}
+    assigns = (r.details["api"] == "CONSUMER_GROUP_HEARTBEAT" and r.details.get("assigned") is not None for r in own)
+    commits = (r for r in own if r.details["api"] in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"))
+    asks = client is None or any(r.details["api"] in joins for r in own) or any(assigns)
+    return asks or any(p.trial.entries(r, p.tp) for r in commits)
 
 
 def _sent_ahead(p: Partition, member: str, at_ns: float) -> bool:
