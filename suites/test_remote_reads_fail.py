@@ -1,4 +1,4 @@
-"""As remote-reads, and brokers cannot read the second tier at first: they answer such a fetch with an error.
+"""As remote-reads, and brokers cannot read the remote tier at first: they answer such a fetch with an error.
 
 Nothing is lost: whoever asks again gets the records when the tier is there again.
 """
@@ -6,7 +6,7 @@ Nothing is lost: whoever asks again gets the records when the tier is there agai
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Load, Scenario, Step, Topic
 
-TIERED = Topic(
+TOPIC = Topic(
     configs={
         "remote.storage.enable": "true",
         "segment.bytes": "1048576",
@@ -16,13 +16,13 @@ TIERED = Topic(
 )
 SCENARIO = Scenario(
     name="remote-reads-fail",
-    summary="the group falls behind, and brokers cannot read the second tier of a tiered topic for a while",
-    topic=TIERED,
+    summary="the group falls behind, and brokers cannot read the remote tier of a tiered topic for a while",
+    topic=TOPIC,
     load=Load(opening_burst=1000, rate_per_s=200, size_bytes_min=10_000, size_bytes_max=10_000),
     schedule=(Step("remote-reads", "all", at_s=1, for_s=4, options={"fails": True}),),
 )
 
 
 def test_remote_reads_fail(trial: Trial) -> None:
-    """Given a group that is far behind, when reads of the second tier fail for a while, then the claim holds."""
+    """Given a group that is far behind, when reads of the remote tier fail for a while, then the claim holds."""
     trial(SCENARIO).must_pass()

@@ -167,7 +167,7 @@ TIERED = Scenario(
 @pytest.mark.parametrize(
     ("scenario", "problem"),
     [
-        (replace(TIERED, topic=Topic()), "schedule: remote-reads needs a second tier to read from"),
+        (replace(TIERED, topic=Topic()), "schedule: remote-reads needs a remote tier to read from"),
         (
             replace(TIERED, further_groups=(FurtherGroup("b", "c"),)),
             "remote-reads cannot be played with further_groups",

@@ -119,15 +119,16 @@ class Mirror:
     `policy`: default | identity; what a topic is called there: `source.<topic>`, or as on the source. `shift`: so many
     offsets of each partition were taken there before, and their records are gone. `checkpoints_every_s`: how often the
     group's positions are translated. `offset_lag_max`: after so many records of a partition MirrorMaker writes down
-    the next pair of offsets, and translates by the last one (offset.lag.max). `recreated`: before the trial begins, its
-    topics are deleted on the source and created again, when MirrorMaker has copied 1,000 records of each partition.
+    the next pair of offsets, and translates by the last one (offset.lag.max). `source_topics_recreated`: the topics of
+    the source are deleted and created again before the trial begins, when MirrorMaker has copied 1,000 records of each
+    partition.
     """
 
     policy: str = "default"
     shift: int = 1000
     checkpoints_every_s: int = 1
     offset_lag_max: int = 100
-    recreated: bool = False
+    source_topics_recreated: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,8 @@ class Scenario:
 
     @property
     def tiered(self) -> bool:
-        """Whether brokers must have a second tier for one of its topics (KIP-405)."""
-        return any(topic.configs.get(TIERED_TOPIC) == "true" for topic in self.topics)
+        """Whether brokers must have a remote tier for one of its topics (KIP-405)."""
+        return any(topic.configs.get(REMOTE_STORAGE_ENABLE) == "true" for topic in self.topics)
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -217,9 +218,10 @@ WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 CONDITIONS = ("", STABLE, HEALED)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 FURTHER_NAME_MAX = 40
+FURTHER_NAME = f"[a-z0-9-]{{1,{FURTHER_NAME_MAX}}}"
 MIRROR_POLICIES = ("default", "identity")
 FAIL_OVER = "fail-over"  # the step that moves the group to the mirror
-TIERED_TOPIC = "remote.storage.enable"  # the config of a topic with a second tier
+REMOTE_STORAGE_ENABLE = "remote.storage.enable"  # the config of a topic with a remote tier
 REMOTE_READS = "remote-reads"  # the step that has members read from it
 TOPIC_CREATED = "topic-created"  # the step that creates a later topic
 FIRST_TOPIC = "first"  # how further groups name the first topic
@@ -264,7 +266,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
 
 
 def _name_checks(place: str, name: str, earlier: Sequence[str]) -> dict[str, bool]:
-    allowed = bool(re.fullmatch(f"[a-z0-9-]{{1,{FURTHER_NAME_MAX}}}", name))
+    allowed = bool(re.fullmatch(FURTHER_NAME, name))
     return {
         f"{place}.name = {shown(name)} must be 1 to {FURTHER_NAME_MAX} of a-z, 0-9 and -": allowed,
         f"{place}.name = {shown(name)} is another one's already": name not in earlier,
@@ -340,15 +342,16 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
 
 def _tier_checks(scenario: Scenario) -> dict[str, bool]:
     needs_tier = any(step.fault == REMOTE_READS for step in scenario.schedule)
-    told = f'schedule: {REMOTE_READS} needs a second tier to read from: topic.configs has no "{TIERED_TOPIC}" = "true"'
+    told = f"schedule: {REMOTE_READS} needs a remote tier to read from"
+    told = f'{told}: topic.configs has no "{REMOTE_STORAGE_ENABLE}" = "true"'
     return {
-        told: not needs_tier or scenario.topic.configs.get(TIERED_TOPIC) == "true",
+        told: not needs_tier or scenario.topic.configs.get(REMOTE_STORAGE_ENABLE) == "true",
         f"schedule: {REMOTE_READS} cannot be played with further_groups, which it would not stop": not (
             needs_tier and scenario.further_groups
         ),
-        f'mirror: not with a topic that has "{TIERED_TOPIC}"': scenario.mirror is None or not scenario.tiered,
-        f'topic.configs: "{TIERED_TOPIC}" is not for compacted topics': not any(
-            "compact" in topic.configs.get("cleanup.policy", "") and topic.configs.get(TIERED_TOPIC) == "true"
+        f'mirror: not with a topic that has "{REMOTE_STORAGE_ENABLE}"': scenario.mirror is None or not scenario.tiered,
+        f'topic.configs: "{REMOTE_STORAGE_ENABLE}" is not for compacted topics': not any(
+            "compact" in topic.configs.get("cleanup.policy", "") and topic.configs.get(REMOTE_STORAGE_ENABLE) == "true"
             for topic in scenario.topics
         ),
     }
@@ -457,8 +460,8 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     for later in ("further_topics", "further_groups", "mirror"):
         if not table[later]:
             del table[later]
-    if scenario.mirror is not None and not scenario.mirror.recreated:
-        del table["mirror"]["recreated"]
+    if scenario.mirror is not None and not scenario.mirror.source_topics_recreated:
+        del table["mirror"]["source_topics_recreated"]
     return table
 
 

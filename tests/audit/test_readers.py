@@ -194,4 +194,4 @@ def test_whose_the_times_are_is_told_by_the_batches(read: Read, attributes: list
     taken = Taken(AuditRequest("h:1", "t", "g", 0, 100), EventCounter())
     for one in found:
         taken.take(one)
-    assert taken.timestamp_type("as configured") == whose
+    assert taken.common_timestamp_type("as configured") == whose

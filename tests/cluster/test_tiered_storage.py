@@ -1,4 +1,4 @@
-"""The second tier: its jar is asked for by its classifier, and its segments can be out of sight for a while."""
+"""The remote tier: its jar is asked for by its classifier, and its segments can be out of sight for a while."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kafka_trial.trial.certify import CertifyRequest, begin_certificate
 from kafka_trial.trial.session import Session
 from kafka_trial.trial.spec import make_trial_spec
 
+ID = "w66PH5eHTFOcfCRBzjgysg"
 CONSUMER = registry.find_consumer("python-at-least-once")
 
 
@@ -26,26 +27,26 @@ def test_its_jar_is_that_of_the_tests_alone() -> None:
 def test_segments_of_one_topic_are_hidden_and_come_back(tmp_path: Path) -> None:
     """Indexes stay, and what another topic has; what is taken meanwhile is not missed."""
     place = tmp_path / "tier" / "kafka-tiered-storage"
-    ours = [place / f"t-{partition}-ID" / f"0{partition}-A.log" for partition in (0, 1)]
-    others = [place / "t-0-ID" / "00-A.index", place / "u-0-ID" / "00-A.log"]
+    ours = [place / f"t-{partition}-{ID}" / f"0{partition}-A.log" for partition in (0, 1)]
+    others = [place / f"t-0-{ID}" / "00-A.index", place / f"u-0-{ID}" / "00-A.log", place / f"t-7-0-{ID}" / "00-A.log"]
     for file in (*ours, *others):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x")
     with hidden_segments(tmp_path, "t") as count:
-        assert (count, [one.exists() for one in (*ours, *others)]) == (2, [False, False, True, True])
+        assert (count, [one.exists() for one in (*ours, *others)]) == (2, [False, False, True, True, True])
         ours[1].with_suffix(".hidden").unlink()
-    assert [one.exists() for one in (*ours, *others)] == [True, False, True, True]
+    assert [one.exists() for one in (*ours, *others)] == [True, False, True, True, True]
 
 
 def test_containers_have_none() -> None:
     """The jar is beside the brokers' own, in processes."""
-    with ClusterPool() as pool, pytest.raises(InputError, match="a second tier"):
+    with ClusterPool() as pool, pytest.raises(InputError, match="a remote tier"):
         pool.cluster_for("4.3.1", containers=True, tiered=True).__enter__()
 
 
 def test_another_version_is_refused_before_anything_starts(tmp_path: Path) -> None:
     """By `run`; and a certificate of it leaves the suite out, and says why."""
-    scenario, told = registry.find_scenario("remote-reads"), "a second tier, which is there on Kafka 4.3.1 only, not on"
+    scenario, told = registry.find_scenario("remote-reads"), "a remote tier, which is there on Kafka 4.3.1 only, not on"
     with pytest.raises(InputError, match=told):
         make_trial_spec(scenario, CONSUMER, kafka_version="4.4.0")
     begun = begin_certificate(CertifyRequest(CONSUMER, tmp_path, kafka_versions=["4.3.1", "4.4.0"]))

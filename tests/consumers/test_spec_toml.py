@@ -308,6 +308,9 @@ def test_a_further_topic_may_have_a_payload_of_its_own(tmp_path: Path) -> None:
     assert problems(tmp_path, LEAST + '[payload.topics.payments]\ntemplat = "x"\n')[0].startswith(
         "[payload.topics.payments] unknown key 'templat'. Did you mean 'template'?"
     )
+    for name in ('"../out"', '""', "X", '"a/b"'):
+        (told,) = problems(tmp_path, LEAST + f"[payload.topics.{name}]\nheaders = {{}}\n")
+        assert "is no name of a topic: it has 1 to 40 of a-z, 0-9 and -" in told
     assert (
         "write [payload.topics.<name of a further topic>]" in problems(tmp_path, LEAST + "[payload]\ntopics = 3\n")[0]
     )

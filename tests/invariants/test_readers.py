@@ -121,21 +121,23 @@ def by_client(client: str | None, line: Line) -> Line:
 
 
 JOINED = by_client("app", Line("requests-b0", "request", {"api": "JOIN_GROUP", "lane": 0, "group": GROUP}))
+OTHER_GROUP = Line("requests-b0", "request", {"api": "JOIN_GROUP", "lane": 0, "group": "another"})
 COMMITS_TOO = by_client("spare", asked("OFFSET_COMMIT", "m0", 1))
 
 
 def read_by(*clients: str | None, wait_s: float = 12) -> list[Line | list[Line]]:
     """Each of these clients of m0 reads partition 0 for so long; m0 commits all the while."""
     first, last = ([by_client(client, line) for client in clients] for line in (FIRST, LAST))
-    return [assigned("m0"), JOINED, *first, committed(1, by="m0"), after(wait_s), *last, committed(2, by="m0")]
+    halves = [after(wait_s / 2), *first, after(wait_s / 2)]
+    return [assigned("m0"), JOINED, *first, committed(1, by="m0"), *halves, *last, committed(2, by="m0")]
 
 
 def test_a_second_client_is_told_beside_that_of_the_group() -> None:
     """What the member commits explains the bytes of one of them: the other's are named, with its client id."""
     (one,) = finding(NAME, read_by("app", "spare")).instances
     told = {name: value for name, value in one.attributes.items() if name != "lasted_ms"}
-    assert told == {"member": "m0", "client": "spare", "fetched_bytes": 120, "offset": 0}
-    assert message(NAME, one).startswith("member m0 (client spare) was sent 120 bytes of partition 0 for 12")
+    assert told == {"member": "m0", "client": "spare", "fetched_bytes": 220, "offset": 0}
+    assert message(NAME, one).startswith("member m0 (client spare) was sent 220 bytes of partition 0 for 12")
 
 
 @pytest.mark.parametrize(

@@ -762,15 +762,27 @@ ITS_COMMIT = asked("OFFSET_COMMIT", "m0", 1)
         (["app"], [], 0),
         (["spare"], [], 0),
         (["app", "spare"], [by_client("spare", ITS_COMMIT)], 0),
-        (["app", "spare"], [by_client("spare", on(1, ITS_COMMIT))], 1),
+        (["app", "spare"], [by_client("spare", on(1, ITS_COMMIT))], 0),
         (["app", "spare"], [by_client("spare", JOIN)], 0),
+        (["app", "spare"], [by_client("spare", replace(JOIN, fields=JOIN.fields | {"group": "another"}))], 0),
+        (["app", "spare"], [by_client("spare", replace(JOIN, fields=JOIN.fields | {"lane": 1}))], 1),
+        (
+            ["app", "spare"],
+            [by_client("spare", replace(JOIN, fields=JOIN.fields | {"api": "HEARTBEAT", "error": 25}))],
+            0,
+        ),
+        (["app", "spare"], [after(30), *(by_client(one, line) for one in ("app", "spare") for line in READS[:1])], 1),
     ],
-    ids=["beside", "two beside", "alone", "nobody beside", "commits", "commits elsewhere", "joins"],
+    ids=[
+        *("beside", "two beside", "alone", "nobody beside", "commits", "commits elsewhere", "joins"),
+        *("joins another group", "another member's joins", "was refused", "and later once more"),
+    ],
 )
 def test_a_client_outside_the_group_is_told_beside_one_in_it(clients: list[str], lines: Lines, found: int) -> None:
     """Given a member that commits what it reads, then what a further client of its reads is explained by no commit."""
     first, last = ([by_client(client, line) for client in clients] for line in (READS[0], READS[2]))
-    about = [by_client("app", JOIN), *first, *committed(1, by="m0"), after(12), *last, *committed(2, by="m0"), *lines]
+    begun = [by_client("app", JOIN), *first, *committed(1, by="m0"), after(6), *first, after(6), *last]
+    about = [*begun, *committed(2, by="m0"), *lines]
     instances, _ = said("rogue-reader", about, WITH_SINK, partitions=2)
     assert instances.total() == found
 

@@ -74,7 +74,7 @@ def test_a_source_that_was_truncated_convicts_nobody(kafka_trial_session: Sessio
 
 def test_a_topic_that_was_created_again_convicts_nobody(kafka_trial_session: Session, tmp_path: Path) -> None:
     """What MirrorMaker had noted of the former one's offsets counts no more, by its own rule and by ours."""
-    outcome = tried(kafka_trial_session, fail_over("translated", recreated=True), tmp_path / "run")
+    outcome = tried(kafka_trial_session, fail_over("translated", source_topics_recreated=True), tmp_path / "run")
     assert outcome.verdict.verdict == "pass", outcome.text
     noted: dict[tuple[str, int], list[int]] = {}
     for line in raw_lines(tmp_path / "run" / "mirror" / OFFSET_SYNCS):

@@ -1,4 +1,4 @@
-"""Reads from the second tier, on a real cluster: brokers did them, and failed at them; what never left them is told."""
+"""Reads from the remote tier, on a real cluster: brokers did them, and failed at them; what never left them is told."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ def test_what_never_leaves_the_brokers_is_found_out(
     outcome = kafka_trial_session.try_one(kept, registry.find_consumer(CONSUMER), seed=1, out=tmp_path / "run")
     assert outcome.verdict.verdict == "unknown", outcome.text
     (told,) = evidence_of(outcome)
-    assert (told["bit"], "still on the disks of its brokers" in told["message"]) == (False, True)
+    assert (told["bit"], "still in the local logs of the brokers" in told["message"]) == (False, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -415,16 +416,30 @@ def test_a_broker_that_was_started_anew_counts_from_there() -> None:
     assert cached(0, 0, read=700).disk_read_since(cached(0, 0, read=900)) == 1400
 
 
-def test_remote_reads() -> None:
-    """What came while the members were stopped is on no broker's disk, of some partition, or cannot be read either."""
-    stopped, local = LogSnapshot(0, (LogSpan(0, 0, 5), LogSpan(1, 0, 8))), logs(7, 8)
-    reads = {"read": 3, "failed": 0}
-    found = evidence.remote_reads(stopped, local, reads)
-    assert (found.took_effect, found.details) == (True, {"remote_only": {"0": 2}, "reads": reads})
-    assert evidence.remote_reads(stopped, local, reads, hidden=4).details["hidden_segments"] == 4
-    assert not evidence.remote_reads(stopped, logs(5, 8), reads).took_effect
-    assert not evidence.remote_reads(stopped, logs(0, 0), reads).took_effect
-    assert not evidence.remote_reads(stopped, local, reads, hidden=0).took_effect
+def test_remote_only_records_are_below_the_local_log_and_above_the_start_of_the_whole() -> None:
+    """What was deleted meanwhile is in no tier; what came before the members stopped does not count."""
+    ends = LogSnapshot(0, (LogSpan(0, 0, 5), LogSpan(1, 0, 8), LogSpan(2, 0, 3)))
+    assert evidence.remote_only_records(ends, logs(7, 8, 9), logs(0, 0, 6)) == {0: 2, 2: 3}
+    assert evidence.remote_only_records(ends, logs(7, 8, 9), logs(7, 8, 9)) == {}
+
+
+@pytest.mark.parametrize(
+    ("remote", "read", "failed", "told", "message"),
+    [
+        ({0: 2}, 3, 0, {}, "2 records were in the remote tier alone when the members came back"),
+        ({0: 2}, 0, 0, {}, "and no broker tells of a read there"),
+        ({0: 2}, 3, 4, {"hidden": 9}, "4 reads of it failed"),
+        ({0: 2}, 3, 0, {"hidden": 9}, "and no read of it failed"),
+        ({0: 2}, 3, 0, {"stayed_away": False}, "a member was there before its records had left"),
+        ({}, 0, 0, {}, "still in the local logs of the brokers"),
+    ],
+    ids=["read", "nobody read", "failed", "none failed", "a member was there", "nothing left"],
+)
+def test_remote_reads(remote: dict[int, int], read: int, failed: int, told: dict[str, Any], message: str) -> None:
+    """Brokers say in their logs that they read there, or failed to."""
+    found = evidence.remote_reads(remote, {"read": read, "failed": failed}, **{"stayed_away": True} | told)
+    sound = message.startswith(("2 records", "4 reads"))
+    assert (found.took_effect, message in found.message) == (sound, True), found
 
 
 def test_partitions_added() -> None:

@@ -46,7 +46,7 @@ def cases(kinds: Sequence[str]) -> list[Case]:
 # What makes another cluster of it is played on one that nobody else uses: tests/upgrade/test_finalise_cluster.py; a
 # member is moved where it has a successor: tests/live/test_moved_clients.py. A neighbour wants old segments:
 # tests/nemesis/test_cold_reads_live.py; a fail-over has a mirror: tests/live/test_fail_over.py; a topic comes where it
-# has a load: tests/nemesis/test_topic_created_live.py; a second tier is the cluster's: tests/live/test_remote_reads.py.
+# has a load: tests/nemesis/test_topic_created_live.py; a remote tier is the cluster's: tests/live/test_remote_reads.py.
 ELSEWHERE = (
     "broker-replace",
     "cold-reads",

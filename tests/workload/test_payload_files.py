@@ -126,6 +126,9 @@ def test_a_folder_that_keeps_no_payload_is_wrong_input(tmp_path: Path) -> None:
     """It says which folder of a run to name."""
     with pytest.raises(InputError, match=r"no payload that a trial has kept .*name RUN/payload"):
         kept_payload(tmp_path)
+    (tmp_path / "payload.json").write_text('{"template": null, "samples": null, "topics": []}')
+    with pytest.raises(InputError, match="no payload that a trial has kept"):
+        kept_payload(tmp_path)
 
 
 def test_the_digest_is_of_every_byte(tmp_path: Path) -> None:
@@ -230,8 +233,11 @@ def test_the_payload_of_a_further_topic_is_its_own(tmp_path: Path) -> None:
     assert (files.of_topic(""), files.of_topic("small"), files.of_topic("x")) == (files, of_topic, files)
     assert "[payload] template" in str(load_problem(files, plays(LOAD, small)))
     assert load_problem(files, plays(LOAD, FurtherTopic("small"))) is None
-    told = "its further topics are called other, and [payload.topics] has payloads for small only"
+    told = "its further topics other have no payload in [payload.topics], which has small"
     assert load_problem(files, plays(LOAD, FurtherTopic("other"))) == told
+    assert load_problem(files, plays(LOAD, FurtherTopic("small"), FurtherTopic("other"))) is None
+    both = PayloadFiles(topics={"small": of_topic, "smal": of_topic})
+    assert "other have no payload" in str(load_problem(both, plays(LOAD, FurtherTopic("small"), FurtherTopic("other"))))
     assert load_problem(files, plays(LOAD)) is None  # of one topic
     assert len({payload_digest(one) for one in (OURS, files, of_topic)}) == 3
     wrong = PayloadFiles(topics={"small": PayloadFiles(template=tmp_path / "no", headers={"": "x"})})

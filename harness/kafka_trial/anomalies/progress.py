@@ -140,9 +140,9 @@ def rogue_reader(partitions: Partitions) -> Findings:
 
     Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
     the log they are" (Kafka, Operations, Checking Consumer Position). A member that reads without committing is not
-    seen there, and still loads the brokers. A client outside the group that reads a partition for longer than W beside
-    one in the group, in the same member, is one: what is committed explains the bytes of one of them. It is known by
-    its client id. W is here the declared commit interval plus detection and a rebalance.
+    seen there, and still loads the brokers. So is a client of a member, known by its client id, that was never seen in
+    a group nor to commit, and reads a partition for longer than W beside one of the same member that was: commits
+    explain the bytes of that one. W is here the declared commit interval plus detection and a rebalance.
     Legal while a fault on this member, or on all, was in force or was healed less than W before. Legal for records sent
     to it as the owner by the offsets log, if it lost the partition, or was stopped, before it had handled anything
     there, or within W after that: its client had fetched ahead, no commit was due, and the next owner handles the rest.

@@ -176,8 +176,8 @@ def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
         ]
         unread, count = [one for each in readings for one in each.unread], sum(each.count for each in readings)
         state = "incomplete" if unread else "complete"
-        dated_by = taken.timestamp_type(configs.get("message.timestamp.type"))
-        read_up = {"topic": request.topic, "state": state, "count": count, "timestamp_type": dated_by}
+        whose = taken.common_timestamp_type(configs.get("message.timestamp.type"))
+        read_up = {"topic": request.topic, "state": state, "count": count, "timestamp_type": whose}
         recorder.record("control_read", time_ns=request.until_ns, **read_up)
         recorder.record("witness", time_ns=request.until_ns, state="complete")
     this.missing("records", unread)

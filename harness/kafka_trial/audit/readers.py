@@ -114,7 +114,7 @@ Ranges = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """One record of a topic; `time_ns` 0: its producer did not say when. `dated_by_broker`: it is the broker's time."""
+    """One record of a topic; `time_ns` 0: its producer did not say when. `log_append_time`: it is the broker's time."""
 
     partition: int
     offset: int
@@ -122,7 +122,7 @@ class ReadRecord:
     key: bytes | None
     id: str | None
     size_bytes: int
-    dated_by_broker: bool = False
+    log_append_time: bool = False
 
 
 Take = Callable[[ReadRecord], object]
@@ -130,12 +130,12 @@ Take = Callable[[ReadRecord], object]
 
 class Taken:
     """Writes the records of the audited topic down; `earliest_ns` is the time of the oldest, `nameless` have no id.
-    `dated_by`: how many have their producer's time, and how many their broker's."""
+    `timestamp_types`: how many have their producer's time, and how many their broker's."""
 
     def __init__(self, request: AuditRequest, event_writer: EventWriter) -> None:
         self.earliest_ns = request.until_ns
         self.nameless = 0
-        self.dated_by = Counter[str]()
+        self.timestamp_types = Counter[str]()
         self._topic = request.topic
         self._event_writer = event_writer
         self._lock = threading.Lock()
@@ -145,7 +145,7 @@ class Taken:
         with self._lock:
             self.earliest_ns = min(self.earliest_ns, found.time_ns)
             self.nameless += found.id is None
-            self.dated_by[LOG_APPEND_TIME if found.dated_by_broker else CREATE_TIME] += 1
+            self.timestamp_types[LOG_APPEND_TIME if found.log_append_time else CREATE_TIME] += 1
         self._event_writer.record(
             "record",
             time_ns=found.time_ns,
@@ -158,12 +158,12 @@ class Taken:
             source_wall_ns=found.time_ns,
         )
 
-    def timestamp_type(self, configured: str | None) -> str | None:
-        """Returns whose times all records have, by their batches: a topic's config says what is written from now on.
-        By that, where there are none."""
-        if not self.dated_by:
+    def common_timestamp_type(self, configured: str | None) -> str | None:
+        """Returns CreateTime if a record that was read has its producer's time, else LogAppendTime; `configured` if
+        none was read. By the batches: the topic's config is about what is written from now on."""
+        if not self.timestamp_types:
             return configured
-        return CREATE_TIME if self.dated_by[CREATE_TIME] else LOG_APPEND_TIME
+        return CREATE_TIME if self.timestamp_types[CREATE_TIME] else LOG_APPEND_TIME
 
 
 @dataclass
@@ -226,13 +226,13 @@ class Records:
         """How many records wait for the end of their transaction."""
         return sum(map(len, self._pending.values()))
 
-    def _found(self, record: Record, dated_by_broker: bool) -> ReadRecord:
+    def _found(self, record: Record, log_append_time: bool) -> ReadRecord:
         where, name = self._identity, None
         if where is not None:
             name = record_id(record.headers, record.value, header=where.header, field=where.field)
         time_ns = min(max(0, record.time_ms) * NS_PER_MS, LATEST_NS)
         size_bytes = len(record.value or b"")
-        return ReadRecord(self._partition, record.offset, time_ns, record.key, name, size_bytes, dated_by_broker)
+        return ReadRecord(self._partition, record.offset, time_ns, record.key, name, size_bytes, log_append_time)
 
 
 def read_records(

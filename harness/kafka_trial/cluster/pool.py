@@ -43,7 +43,7 @@ class _Warm:
 
 
 class ClusterPool:
-    """Keeps one warm cluster per Kafka version, number of brokers, their settings, heap and second tier, use and kind,
+    """Keeps one warm cluster per Kafka version, number of brokers, their settings, heap and remote tier, use and kind,
     for as long as the `with` lasts.
 
     `lanes`: how many each has; what runs side by side shares them.
@@ -69,7 +69,7 @@ class ClusterPool:
         tiered: bool = False,
     ) -> Iterator[BootedCluster]:
         """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile; of processes,
-        or of containers. `settings`, the heap of its brokers and a second tier of its topics (`tiered`) are those of
+        or of containers. `settings`, the heap of its brokers and a remote tier of its topics (`tiered`) are those of
         processes: containers take none.
 
         Whoever says how many `lanes` it is going to lease waits until the others leave it as many.
@@ -77,11 +77,11 @@ class ClusterPool:
         When the last user has gone it is looked over; found ruined or unwell, the next one asking gets a new one.
 
         Raises:
-            InputError: settings, a heap or a second tier for brokers in containers.
+            InputError: settings, a heap or a remote tier for brokers in containers.
             StartError: it could not be booted.
         """
         if containers and (settings or heap_mib is not None or tiered):
-            told = "take neither settings nor a heap nor a second tier: leave containers out"
+            told = "take neither settings nor a heap nor a remote tier: leave containers out"
             raise InputError("brokers in containers", told)
         with self._changed:
             given = tuple(sorted(settings.items()))

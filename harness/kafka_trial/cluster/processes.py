@@ -166,7 +166,7 @@ def process_cluster(
 
     `settings` and `heap_mib` of all brokers go before those that a cluster has by itself. With `controllers`, so many
     nodes are controllers and nothing else, and brokers are brokers only: such can be replaced by `further` ones, whose
-    ids, ports and names are kept free from the beginning. `tiered`: topics may have a second tier.
+    ids, ports and names are kept free from the beginning. `tiered`: topics may have a remote tier.
 
     With `train`, no class-data archive is used: broker 0 writes a new one there when it ends (`archive.py`).
 

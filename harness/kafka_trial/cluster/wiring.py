@@ -51,7 +51,7 @@ REQUEST_APIS = [
     "OFFSET_DELETE",
 ]
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-REMOTE_READER = "org.apache.kafka.server.log.remote.storage.RemoteLogReader"  # tells of reads of the second tier
+REMOTE_READER = "org.apache.kafka.server.log.remote.storage.RemoteLogReader"  # tells of reads of the remote tier
 QUIET_LISTENERS = ("INTERNAL", "CONTROLLER", "OBSERVER")
 
 

@@ -15,6 +15,13 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.model.kernels import NEVER, NONE, Array
 from kafka_trial.model.trial_context import Connection
 
+GROUP_APIS = {  # what a client asks that is in a group, whichever, or commits
+    name.replace("_", ""): 1
+    for name in (
+        *("JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT"),
+        *("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"),
+    )
+}
 NUMBER = "connection_no"  # the column that `take` adds to a block: the connection's number, -1 where there is none
 
 
@@ -27,6 +34,7 @@ class Connections:
     _earliest: list[tuple[int, int]] = field(default_factory=list)
     _latest: list[tuple[int, int]] = field(default_factory=list)
     _fetching: set[int] = field(default_factory=set)
+    _grouped: set[int] = field(default_factory=set)
 
     def take(self, source: int, columns: Columns) -> None:
         """Takes the requests of a block, and adds its column of numbers."""
@@ -37,6 +45,8 @@ class Connections:
             numbers[rows] = self._numbered(source, columns, rows, names, codes)
             fetched = numbers[columns.codes("api", {"FETCH": 1}, fold=True) == 1]
             self._fetching |= set(np.unique(fetched[fetched >= 0]).tolist())
+            asked = numbers[columns.codes("api", GROUP_APIS, fold=True) == 1]
+            self._grouped |= set(np.unique(asked[asked >= 0]).tolist())
         columns.add(NUMBER, numbers)
 
     def _numbered(self, source: int, columns: Columns, rows: Array, names: list[str], codes: Array) -> Array:
@@ -83,6 +93,7 @@ class Connections:
                 last_wall_ns=None if last_wall == NONE else last_wall,
                 last_time_ns=last_time,
                 fetches=number in self._fetching,
+                of_group=number in self._grouped,
             )
             for (key, number), client, ((first_wall, first_time), (last_wall, last_time)) in known
         )

@@ -50,10 +50,12 @@ def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array
     return np.where(np.isin(lanes, sorted(known.lanes)), client, picked(members, row, -1))
 
 
-def first_with_client_id(about: TrialContext) -> Ints:
-    """Returns of each connection the first one with its client id; -1 at the end for an unknown one."""
-    first: dict[str | None, int] = {}
-    return np.array([*(first.setdefault(one.client_id, at) for at, one in enumerate(about.connections)), -1], np.int64)
+def client_of_connection(about: TrialContext) -> Ints:
+    """Returns of each connection the first one of its lane with the same client id; -1 at the end, for an unknown
+    one."""
+    first: dict[tuple[int, str | None], int] = {}
+    found = [first.setdefault((one.lane, one.client_id), at) for at, one in enumerate(about.connections)]
+    return np.array([*found, -1], np.int64)
 
 
 def named_in_log(batch: Batch) -> Ints:

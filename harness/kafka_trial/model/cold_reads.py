@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.model.clients import first_with_client_id, members_of
+from kafka_trial.model.clients import client_of_connection, members_of
 from kafka_trial.model.commits_log import commits_in_effect, first_covering
 from kafka_trial.model.excused_time import (
     counted_from_ns,
@@ -65,7 +65,7 @@ def cold_reads(batch: Batch) -> Table:
     if about.settings.reads_cold_bytes_max is None or about.calibrated_ns is None:
         return Table({name: np.empty(0, np.int64) for name in COLD_READS})
     cold = _cold_answers(batch)
-    cold = cold.having(client=first_with_client_id(about)[cold["connection"]]).sorted_by(*ALIKE, "begun_ns", "seq")
+    cold = cold.having(client=client_of_connection(about)[cold["connection"]]).sorted_by(*ALIKE, "begun_ns", "seq")
     first = first_of(joined(*(cold[name] for name in ALIKE)))
     last = np.append(first[1:], len(cold))[: len(first)] - 1
     return table(

@@ -441,9 +441,9 @@ class RogueReaders(Table):
     """Members that were answered records of a partition for more than W, without a commit there that explains it; not
     what an owner had fetched ahead when it lost the partition, nor near a fault on the member.
 
-    `bytes`: how many they were answered, from `offset` on, over `lasted_ns`. `client_id`: the client outside the group
-    that was answered them beside one in it, in the same member; None: nobody in particular. The events are the first
-    and the last of these answers.
+    `bytes`: how many they were answered, from `offset` on, over `lasted_ns`. `client_id`: the client outside groups
+    that was answered them beside one in a group, in the same member; None where there is no such client. The events are
+    the first and the last of these answers.
     """
 
     slice: Ints

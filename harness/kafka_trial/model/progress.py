@@ -6,7 +6,13 @@ import numpy as np
 
 from kafka_trial.model import commits_log
 from kafka_trial.model.batch import Batch, index
-from kafka_trial.model.clients import first_with_client_id, incarnation_at, incarnation_of, members_of
+from kafka_trial.model.clients import (
+    client_of_connection,
+    incarnation_at,
+    incarnation_of,
+    known_clients,
+    members_of,
+)
 from kafka_trial.model.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.model.handlers import first_done, first_handled_of_records
 from kafka_trial.model.instants import at_earliest, at_latest, at_latest_in_logs
@@ -136,7 +142,6 @@ def rogue_readers(batch: Batch) -> RogueReaders:
     """Returns the members that were answered records for more than W without a commit that explains it."""
     reads, about = _reads(batch), batch.trial_context
     window_ns = window_ns_of(about)
-    reads = reads.having(twice=_read_twice(reads, window_ns))
     reads = reads.take(reads["last_ns"] - reads["first_ns"] > window_ns)
     reads = reads.take(reads["twice"] | ~_explained(batch, reads, by_nobody=False))
     reads = reads.take(~_under_own_fault(about, reads, window_ns))
@@ -154,37 +159,41 @@ def rogue_readers(batch: Batch) -> RogueReaders:
     )
 
 
-def _read_twice(reads: Table, window_ns: int) -> Bools:
-    """Returns which are of a client that is not in the group, beside one that is, in the same member: for more than W
-    both were answered bytes of the same partition, and commits explain those of one of them."""
-    pair, twice = joined(reads["slice"], reads["member"]), np.zeros(len(reads), np.bool_)
-    for one in np.flatnonzero(reads["client"] >= 0).tolist():
-        others = np.flatnonzero((pair == pair[one]) & (reads["client"] < 0))
-        together_ns = np.minimum(reads["last_ns"][others], reads["last_ns"][one])
-        together_ns -= np.maximum(reads["first_ns"][others], reads["first_ns"][one])
-        twice[one] = (together_ns > window_ns).any()
-    return twice
-
-
-def _outside_the_group(batch: Batch, asks: Table) -> Ints:
-    """Returns of each fetch the first connection with its client's id, where that client never asked about the group
-    nor for a commit on the partition, though another one in its member did; else -1."""
-    about = batch.trial_context
-    asked = {(one.lane, one.client_id) for one in about.group_answers}
-    client = first_with_client_id(about)[asks["connection"]]
-    known = [one.client_id is None or (one.lane, one.client_id) in asked for one in about.connections]
-    commits = batch.of(Kind.COMMIT_REQUEST)
-    committer = first_with_client_id(about)[commits["connection"]]
-    both = joined(np.concatenate([asks["slice"], commits["slice"]]), np.concatenate([client, committer]) + 1)
-    inside = np.array([*known, True])[client] | np.isin(both[: len(asks)], both[len(asks) :])
+def _clients_outside_groups(batch: Batch, asks: Table) -> Ints:
+    """Returns of each fetch the first connection with its client's id, where that client was never seen in a group, nor
+    to commit, though another one was that read the partition in the same member; else -1. Clients of a process that
+    holds several members of the group are not told apart here."""
+    about, client = batch.trial_context, client_of_connection(batch.trial_context)
+    grouped = {(one.lane, one.client_id) for one in about.connections if one.of_group or one.client_id is None}
+    shared = known_clients(batch).lanes
+    inside = [(one.lane, one.client_id) in grouped or one.lane in shared for one in about.connections]
+    is_inside = np.array([*inside, True])[asks["connection"]]
     pair = np.unique(joined(asks["slice"], asks["member"] + 1), return_inverse=True)[1]
-    beside = np.bincount(pair, weights=inside & (client >= 0), minlength=int(pair.max(initial=-1)) + 1)[pair] > 0
-    return np.where(beside & ~inside, client, -1)
+    beside = np.bincount(pair, weights=is_inside, minlength=int(pair.max(initial=-1)) + 1)[pair] > 0
+    return np.where(beside & ~is_inside, client[asks["connection"]], -1)
+
+
+def _read_beside(asks: Table, window_ns: int) -> set[tuple[int, int, int]]:
+    """Returns slice, member and client of those outside groups who read for more than W beside one in a group: both
+    went on reading, without a pause longer than W. Commits explain what one of them was sent."""
+    at_ns, who = asks["at_ns"], joined(asks["slice"], asks["member"], asks["client"] + 1)
+    new = np.ones(len(asks), np.bool_)
+    new[1:] = (who[1:] != who[:-1]) | (at_ns[1:] - at_ns[:-1] > window_ns)
+    begins, ends = at_ns[new], at_ns[np.roll(new, -1)]
+    slices, members, clients = (asks[name][new] for name in ("slice", "member", "client"))
+    found = set[tuple[int, int, int]]()
+    for one in np.flatnonzero((clients >= 0) & (ends - begins > window_ns)).tolist():
+        others = (slices == slices[one]) & (members == members[one]) & (clients < 0)
+        together_ns = np.minimum(ends[others], ends[one]) - np.maximum(begins[others], begins[one])
+        if (together_ns > window_ns).any():
+            found.add((int(slices[one]), int(members[one]), int(clients[one])))
+    return found
 
 
 def _reads(batch: Batch) -> Table:
     """Returns one row for each partition and member that was answered bytes of it before the snapshot, and might have
-    handled them; a row of its own for a client outside the group, `client`, beside one in it (-1)."""
+    handled them; a row of its own for a client outside groups, `client` (else -1), where one in a group read it too.
+    `twice`: that one read beside it."""
     snapshot_ns = batch.trial_context.snapshot_ns
     asks = batch.of(Kind.FETCH_ASKED)
     asks = asks.having(
@@ -194,12 +203,15 @@ def _reads(batch: Batch) -> Table:
     answered = (asks["answered_bytes"] > 0) & (asks["member"] != NOBODY)
     asks = asks.take(answered & (asks["at_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)))
     asks = asks.take(~_fetched_ahead(batch, asks))
-    asks = asks.having(client=_outside_the_group(batch, asks))
+    asks = asks.having(client=_clients_outside_groups(batch, asks))
     asks = asks.sorted_by("slice", "member", "client", "at_ns", "source", "seq")
+    beside = _read_beside(asks, window_ns_of(batch.trial_context))
     first = first_of(joined(asks["slice"], asks["member"], asks["client"] + 1))
     last = np.append(first[1:], len(asks)) - 1 if len(first) else first
     sizes = np.add.reduceat(asks["answered_bytes"], first) if len(first) else first
+    who = zip(*(asks[name][first].tolist() for name in ("slice", "member", "client")), strict=True)
     return table(
+        twice=np.array([one in beside for one in who], np.bool_),
         slice=asks["slice"][first],
         member=asks["member"][first],
         client=asks["client"][first],

@@ -197,6 +197,7 @@ class Connection:
     """One connection of a client to a broker, by the request log `source`.
 
     `first_…`, `last_…`: when its first and its last request began, by the broker's clock and as it was read.
+    `of_group`: it asked about a group, whichever, or for a commit.
     """
 
     source: int
@@ -208,6 +209,7 @@ class Connection:
     last_wall_ns: int | None
     last_time_ns: int
     fetches: bool = False
+    of_group: bool = False
 
 
 @dataclass(frozen=True)

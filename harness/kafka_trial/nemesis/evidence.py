@@ -489,27 +489,34 @@ def topic_created(before: TopicSnapshot, inside: Sequence[TopicSnapshot], served
     return Evidence(True, f"the topic has {len(now)} partitions, and records in each", details)
 
 
-def remote_only(stopped: LogSnapshot, local: LogSnapshot) -> dict[int, int]:
-    """Returns how many records of each partition came after `stopped`, and are not on the brokers' disks any more by
-    `local`, whose spans begin where those do."""
-    begins = local.starts
-    return {part: begins[part] - end for part, end in stopped.ends.items() if begins.get(part, 0) > end}
+def remote_only_records(stopped: LogSnapshot, local: LogSnapshot, whole: LogSnapshot) -> dict[int, int]:
+    """Returns how many records of each partition came after `stopped`, and are in the remote tier alone: below where
+    its local log begins by `local`, and still in its log by `whole`."""
+    begins, starts = local.starts, whole.starts
+    counts = {part: begins.get(part, 0) - max(end, starts.get(part, 0)) for part, end in stopped.ends.items()}
+    return {part: count for part, count in counts.items() if count > 0}
 
 
 def remote_reads(
-    stopped: LogSnapshot, local: LogSnapshot, reads: Mapping[str, int], *, hidden: int | None = None
+    remote: Mapping[int, int], reads: Mapping[str, int], *, stayed_away: bool, hidden: int | None = None
 ) -> Evidence:
-    """Records that came while the members were stopped are in the second tier alone: whoever goes on where they were
-    reads them there. `hidden`: how many segments nobody could read; None: all could be."""
-    remote = remote_only(stopped, local)
+    """Records that came while the members were stopped, `remote` of each partition, were in the remote tier alone, and
+    brokers read there; or failed to, where `hidden` segments were out of their sight (None: none was to be).
+    `stayed_away`: no member was there meanwhile. `reads`: how many brokers told of, that were done and that failed."""
     details: dict[str, Any] = {"remote_only": {str(part): count for part, count in sorted(remote.items())}}
     details |= {"reads": dict(reads)} | ({} if hidden is None else {"hidden_segments": hidden})
+    if not stayed_away:
+        return Evidence(False, "a member was there before its records had left the local logs", details)
     if not remote:
-        return Evidence(False, "what came while the members were stopped is still on the disks of its brokers", details)
-    if hidden == 0:
-        return Evidence(False, "no segment of the topic was found in the second tier", details)
-    told = f"{sum(remote.values())} records were in the second tier alone when the members came back"
-    return Evidence(True, told if hidden is None else f"{told}, and could not be read there", details)
+        told = "what came while the members were stopped is still in the local logs of the brokers"
+        return Evidence(False, told, details)
+    told = f"{sum(remote.values())} records were in the remote tier alone when the members came back"
+    if hidden is None:
+        read = reads["read"] > 0
+        return Evidence(read, told if read else f"{told}, and no broker tells of a read there", details)
+    failed = reads["failed"] > 0
+    said = f"{told}; {reads['failed']} reads of it failed" if failed else f"{told}, and no read of it failed"
+    return Evidence(failed, said, details)
 
 
 COLD_AT_MOST = 0.1  # of what rolled segments hold, in memory still when nobody reads them

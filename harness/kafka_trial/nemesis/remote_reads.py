@@ -1,12 +1,13 @@
-"""Reads from the second tier of a tiered topic (KIP-405): the group has fallen so far behind that brokers have the next
-records there alone. Judged from where the leaders say that their own logs begin."""
+"""Reads from the remote tier of a tiered topic (KIP-405): the group has fallen so far behind that its next records are
+there alone. Judged by where the leaders' local logs begin (ListOffsets, EARLIEST_LOCAL)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_trial.cluster.tiered_storage import hidden_segments
 from kafka_trial.errors import WaitTimeout
@@ -18,8 +19,16 @@ from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import LogSnapshot
 from kafka_trial.process.waiting import wait_until
 
-LEFT_WITHIN_S: Final = 60.0  # a segment must roll, be copied, and leave the disks
-READ, FAILED = "Finished reading records from remote storage for", "Error occurred while reading the remote data for"
+if TYPE_CHECKING:
+    from kafka_trial.consumers.consumer import Member
+
+LEFT_WITHIN_S: Final = 60.0  # a segment must roll, be copied, and leave the local log
+READ_WITHIN_S: Final = 30.0  # a JVM takes its time until it fetches
+# What RemoteLogReader logs of a read (DEBUG, see `cluster/wiring.py`), and the name of the partition behind it.
+TELLS: Final = {
+    "read": "Finished reading records from remote storage for topic partition",
+    "failed": "Error occurred while reading the remote data for",
+}
 
 
 @fault(
@@ -31,58 +40,72 @@ READ, FAILED = "Finished reading records from remote storage for", "Error occurr
     complete=lambda injection, seen: seen.with_details(**injection.group_since()),
 )
 def remote_reads(injection: Injection, *, fails: bool = False) -> Iterator[Evidence]:
-    """Stops all members until what they have to read next is in the second tier alone, then starts them again.
+    """Stops all members until what they have to read next is in the remote tier alone, then starts them again.
 
-    They read on from there and cross to what brokers have on their own disks. With `fails`, brokers cannot read the
-    second tier while the step lasts: a fetch from there is answered with an error.
+    They read on from there and cross to the local logs. With `fails`, brokers cannot read the remote tier from just
+    before the members start, for as long as the step lasts and until a read has failed: a fetch from there is answered
+    with an error.
+
+    Raises:
+        UnjudgeableError: nobody answers for the log of the topic.
     """
     context = injection.context
-    logs_before = {name: _size(log) for name, log in context.cluster.server_logs.items()}
+    sizes = {name: _size(log) for name, log in context.cluster.server_logs.items()}
+    stopped = context.members()
     injection.injected()
     context.group.leave_all()
     try:
-        stopped = injection.log("before")
-        left = _await_left(injection, stopped)
-        sight = hidden_segments(context.cluster.folder, context.topic) if fails else nullcontext(0)
-        with sight as hidden:
-            _start_all(injection)
-            injection.hold(lambda: injection.log("inside"))
-        reads = _reads_since(context.cluster.server_logs, logs_before, context.topic)
-        yield evidence.remote_reads(stopped, left, reads, hidden=hidden if fails else None)
+        ends = injection.log("before")
+        remote, stayed_away = _await_left(injection, ends)
+        hiding = hidden_segments(context.cluster.folder, context.topic) if fails else nullcontext(0)
+        with hiding as hidden:
+            _start_again(injection, stopped)
+            told = "failed" if fails else "read"
+            looks = injection.hold_until(
+                lambda: _reads_since(context.cluster.server_logs, sizes, context.topic),
+                lambda seen: seen[-1][told] > 0,
+                within_s=READ_WITHIN_S,
+            )
+        yield evidence.remote_reads(remote, looks[-1], stayed_away=stayed_away, hidden=hidden if fails else None)
     finally:
-        _start_all(injection)
+        _start_again(injection, stopped)
 
 
-def _await_left(injection: Injection, stopped: LogSnapshot) -> LogSnapshot:
-    """Waits until records that came since the members stopped have left the disks, of half the partitions at least;
-    returns what is on the disks then."""
-    looks = [injection.keep("inside", injection.context.local_log_snapshot())]
+def _await_left(injection: Injection, ends: LogSnapshot) -> tuple[dict[int, int], bool]:
+    """Waits until records that came since the members stopped have left the local logs of half the partitions: those
+    with few records take long. Returns how many have left each of them by then, or by LEFT_WITHIN_S, and whether no
+    member was there meanwhile."""
+    context, remote = injection.context, dict[int, int]()
 
-    def left() -> bool:
-        looks.append(injection.context.local_log_snapshot())
-        return injection.stop.is_set() or 2 * len(evidence.remote_only(stopped, looks[-1])) >= len(stopped.spans)
+    def enough_left() -> bool:
+        remote.update(evidence.remote_only_records(ends, context.local_log_snapshot(), context.log_snapshot()))
+        return injection.stop.is_set() or bool(context.members()) or 2 * len(remote) >= len(ends.spans)
 
     with suppress(WaitTimeout):  # the evidence says of how many it is so
-        wait_until(left, within_s=LEFT_WITHIN_S, what="records to leave the disks of their brokers", every_s=0.2)
-    return injection.keep("inside", looks[-1])
+        wait_until(enough_left, within_s=LEFT_WITHIN_S, what="records to leave the local logs", every_s=0.2)
+    injection.keep("inside", context.local_log_snapshot())
+    return remote, not context.members()
 
 
-def _start_all(injection: Injection) -> None:
-    group = injection.context.group
-    for member in [one for one in group.members if not one.alive]:
+def _start_again(injection: Injection, stopped: Sequence[Member]) -> None:
+    """Starts those again that were stopped, unless they run."""
+    names, group = {member.name for member in stopped}, injection.context.group
+    for member in [one for one in group.members if one.name in names and not one.alive]:
         group.restart(member)
 
 
 def _reads_since(logs: Mapping[str, Path], before: Mapping[str, int], topic: str) -> dict[str, int]:
-    """Returns how many reads of the second tier brokers have told of since: those of the topic that were done, and
-    those that failed."""
-    found = {"read": 0, "failed": 0}
+    """Returns how many reads of the topic's remote segments brokers have told of since: by the words of TELLS."""
+    found = dict.fromkeys(TELLS, 0)
+    of_topic = re.compile(rf"\b{re.escape(topic)}-\d+(?![\w-])")
     for name, log in logs.items():
+        if not log.exists():  # of a broker that may come
+            continue
         with log.open("rb") as file:
             file.seek(before.get(name, 0))
-            told = file.read().decode(errors="replace").splitlines()
-        found["read"] += sum(READ in line and f"{topic}-" in line for line in told)
-        found["failed"] += sum(FAILED in line and f"{topic}-" in line for line in told)
+            lines = file.read().decode(errors="replace").splitlines()
+        for told, words in TELLS.items():
+            found[told] += sum(words in line and of_topic.search(line) is not None for line in lines)
     return found
 
 

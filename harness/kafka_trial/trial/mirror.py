@@ -92,7 +92,7 @@ class MirrorSide:
             return f"MirrorMaker exited with {self.maker.exit_code}"
         return self.cluster.lost or self.source.cluster.lost
 
-    def start_maker(self) -> None:
+    def start_mirror_maker(self) -> None:
         """Starts MirrorMaker, which copies from now on.
 
         Raises:
@@ -117,7 +117,7 @@ class MirrorSide:
             StartError: one of them cannot be started.
         """
         if self.maker is None:
-            self.start_maker()
+            self.start_mirror_maker()
         self.witnesses = start_witnesses(
             self.source.child_processes,
             self.cluster,

@@ -24,7 +24,7 @@ from kafka_trial.trial.setup import cluster_logs_kept
 from kafka_trial.trial.topics import create_topic, delete_topic
 
 USED_WITHIN_S: Final = 60.0
-FORMER_RECORDS: Final = 1000  # of each partition of a topic before it is created anew
+DELETED_RECORDS: Final = 1000  # of each partition of a topic before it is created anew
 GONE_WITHIN_S: Final = 15.0
 
 
@@ -74,12 +74,12 @@ def open_mirror(
             stack=environment.stack,
         )
         side = MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, environment.move_to_mirror)
-        if asked.recreated:
-            _recreate_topics(side, environment)
+        if asked.source_topics_recreated:
+            _recreate_source_topics(side, environment)
         yield side
 
 
-def _recreate_topics(side: MirrorSide, environment: TrialEnvironment) -> None:
+def _recreate_source_topics(side: MirrorSide, environment: TrialEnvironment) -> None:
     """Lets MirrorMaker copy records of topics that are deleted then, and creates these anew: what it has noted of
     their offsets is of no record any more. The copies are deleted too: a reader of the mirror never sees them.
 
@@ -88,11 +88,11 @@ def _recreate_topics(side: MirrorSide, environment: TrialEnvironment) -> None:
         UnjudgeableError: MirrorMaker did not copy them, or a topic is not gone in time.
     """
     source, scenario = side.source, side.source.trial_spec.scenario
-    side.start_maker()
+    side.start_mirror_maker()
     for name, topic in zip(source.topics, scenario.topics, strict=True):
-        _use_offsets(environment, source.cluster, name, topic.partitions, FORMER_RECORDS)
+        _use_offsets(environment, source.cluster, name, topic.partitions, DELETED_RECORDS)
     side.await_copies()
-    side.begins = {place: begin + FORMER_RECORDS for place, begin in side.begins.items()}
+    side.begins = {place: begin + DELETED_RECORDS for place, begin in side.begins.items()}
     for name, topic in zip(source.topics, scenario.topics, strict=True):
         _delete_topic(source.admin, name)
         create_topic(topic, source.cluster, source.admin, name)

@@ -38,7 +38,7 @@ from kafka_trial.trial.stall_prevention import frozen_heap, preferred
 from kafka_trial.verdict.decide import Verdict
 
 TRIAL_WITHIN_S = 900.0
-NO_TIER = "its topic has a second tier, and a cluster that runs already has none: leave --cluster out"
+CLUSTER_NOT_TIERED = "its topic has a remote tier, and a cluster that runs already has none: leave --cluster out"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Session:
         Raises:
             StartError: no history could be begun; for want of the consumer's image, or of further jars, before anything
                 starts.
-            InputError: the cluster that it is to use has no second tier, and a topic is to have one.
+            InputError: the cluster that it is to use has no remote tier, and a topic is to have one.
         """
         if trial_spec.images:
             with closing(connect()) as client:
@@ -155,7 +155,7 @@ class Session:
             jars_of(mirror_maker_jar_set())  # fetched before anything starts
         if trial_spec.scenario.tiered:
             if self._attached is not None:
-                raise InputError(f"scenario {trial_spec.scenario.name}", NO_TIER)
+                raise InputError(f"scenario {trial_spec.scenario.name}", CLUSTER_NOT_TIERED)
             jars_of(tiered_jar_set())
         folder = create_run_folder(out, trial_spec.scenario.name, trial_spec.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {trial_spec.seed}")

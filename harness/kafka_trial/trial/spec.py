@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial import registry
-from kafka_trial.cluster.tiered_storage import TIERED
+from kafka_trial.cluster.tiered_storage import REMOTE_STORAGE_VERSION
 from kafka_trial.cluster.versions import CONSUMER_PROTOCOL, DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
@@ -27,7 +27,16 @@ from kafka_trial.nemesis.fail_over import TRANSLATED
 from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
-from kafka_trial.scenario import FAIL_OVER, TOPIC_CREATED, FurtherGroup, Scenario, Step, topics_read
+from kafka_trial.scenario import (
+    FAIL_OVER,
+    REMOTE_READS,
+    REMOTE_STORAGE_ENABLE,
+    TOPIC_CREATED,
+    FurtherGroup,
+    Scenario,
+    Step,
+    topics_read,
+)
 from kafka_trial.trial.load_factor import at_load, load_too_small
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
 from kafka_trial.workload.payload_checks import load_problem, payload_problems
@@ -153,7 +162,11 @@ def make_trial_spec(
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
     if problem := tier_problem(spec, scenario, [version]):
         raise InputError(str(consumer), f"{scenario.name} cannot be played: {problem}")
-    if problems := [*_added_problems(scenario, plan), *_created_problems(scenario, plan)]:
+    if problems := [
+        *_added_problems(scenario, plan),
+        *_created_problems(scenario, plan),
+        *_remote_problems(scenario, plan),
+    ]:
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
@@ -216,9 +229,13 @@ def tier_problem(consumer: ConsumerSpec, scenario: Scenario, versions: Sequence[
     if not scenario.tiered:
         return None
     if consumer.image is not None:
-        return "it is an image, and brokers in containers have no second tier"
-    others = [version for version in versions if version != TIERED]
-    return f"its topic has a second tier, which is there on Kafka {TIERED} only, not on {others[0]}" if others else None
+        return "it is an image, and brokers in containers have no remote tier"
+    others = [version for version in versions if version != REMOTE_STORAGE_VERSION]
+    return (
+        f"its topic has a remote tier, which is there on Kafka {REMOTE_STORAGE_VERSION} only, not on {others[0]}"
+        if others
+        else None
+    )
 
 
 # What is judged for the whole trial, by whichever of them worked.
@@ -337,7 +354,7 @@ def _further_problems(
         yield "records-deleted with once_due waits for the first group alone, and may take what this one has yet to do"
     for name in sorted({one.fault for one in own if _is_shared(one, reads_first=True)}):
         yield f"{name} acts on brokers or the topic, and so on all groups: leave `group` out of its step"
-    if spec.payload_files != first.payload:
+    if spec.payload_files != first.consumer.payload_files:
         yield f"[payload] makes other records than that of {first.consumer.path}, which all groups of a trial read"
     if (takes := spec.load.factor) < (sent := first.scenario.load.factor):
         yield f"[load] takes {takes:g} of a scenario's load, and {sent:g} are sent: give --load {takes:g}"
@@ -369,6 +386,14 @@ def _added_problems(scenario: Scenario, plan: Plan) -> list[str]:
     if scenario.load.keyed:
         return []
     return ["partitions-added needs keyed records (load.keyed): others go to the partitions of the start"]
+
+
+def _remote_problems(scenario: Scenario, plan: Plan) -> list[str]:
+    """Returns why a schedule that has members read from a remote tier does not go with a scenario."""
+    reads = any(planned.fault == REMOTE_READS for planned in plan.faults)
+    tiered = scenario.topic.configs.get(REMOTE_STORAGE_ENABLE) == "true" and not scenario.further_groups
+    told = f"the schedule has {REMOTE_READS}, for which the topic must be tiered, and without further groups"
+    return [told] if reads and not tiered else []
 
 
 def _created_problems(scenario: Scenario, plan: Plan) -> list[str]:

@@ -98,7 +98,7 @@ def kept_payload(folder: Path) -> PayloadFiles:
     """
     try:
         files = PayloadFiles.from_json((folder / DESCRIPTION).read_bytes())
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"is no payload that a trial has kept ({reason(error)}); name RUN/payload"
         raise InputError(str(folder), problem) from error
     template, samples = (None if place is None else folder / place for place in (files.template, files.samples))

@@ -5,6 +5,7 @@ All of it is told before anything starts. A template is rendered once, and its r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 import orjson
 
 from kafka_trial.history.record_ids import record_id
-from kafka_trial.scenario import Load, Scenario
+from kafka_trial.scenario import FURTHER_NAME, FURTHER_NAME_MAX, Load, Scenario
 from kafka_trial.workload.payload import EXAMPLE, PayloadFiles, is_json, listed_files, sample_files, template_text
 from kafka_trial.workload.template import Template, template_problems
 from kafka_trial.workload.workload import ID_HEADER
@@ -28,6 +29,9 @@ def payload_problems(files: PayloadFiles, *, json_path: str | None = None) -> li
     """Returns everything that is wrong with a payload, as sentences. `json_path`: where a template must put the id."""
     problems = _problems(files, json_path, "payload")
     for name, of_topic in files.topics.items():
+        if not re.fullmatch(FURTHER_NAME, name):
+            told = f"it has 1 to {FURTHER_NAME_MAX} of a-z, 0-9 and -"
+            problems.append(f"[payload.topics.{name}] is no name of a topic: {told}")
         problems += _problems(of_topic, json_path, f"payload.topics.{name}")
     return problems
 
@@ -117,9 +121,9 @@ def load_problem(files: PayloadFiles, scenario: Scenario) -> str | None:
     """Returns why the loads of a scenario cannot be played with these files, which have no problems; None where they
     can."""
     further = [one.name for one in scenario.further_topics]
-    if further and files.topics and not {*further} & {*files.topics}:
-        told, asked = ", ".join(sorted(files.topics)), ", ".join(further)
-        return f"its further topics are called {asked}, and [payload.topics] has payloads for {told} only"
+    without, unused = (", ".join(sorted(left)) for left in ({*further} - {*files.topics}, {*files.topics} - {*further}))
+    if without and unused:  # one of them may be misspelt
+        return f"its further topics {without} have no payload in [payload.topics], which has {unused}"
     problems = (
         _load_problem(files.of_topic(name), load) for name, load in zip(["", *further], scenario.loads, strict=True)
     )

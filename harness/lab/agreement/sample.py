@@ -4,8 +4,10 @@ whose readers were measured, and of members that buffer what they print, or tell
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
@@ -88,6 +90,58 @@ def measured(history: History, draw: random.Random) -> History:
     run = _with_measures(history, sources, draw)
     settings = history.settings | ({"stdout": "buffered"} if buffered else {})
     return replace(history, events=[*others, *lines, *run], settings=settings)
+
+
+SMALL, SMALL_ID = "orders-small", "topic-id-2"
+
+
+def in_two_topics(history: History) -> History:
+    """The same history of two partitions, each of a topic of its own; whoever names a partition alone does not say of
+    which topic it is."""
+    about = ("topic_named", "topic", "control_read")
+    told = [each for event in history.events for each in (_of_both(event) if event.kind in about else [_of_two(event)])]
+    count: Counter[str] = Counter()
+    numbered = []
+    for event in told:
+        numbered.append(replace(event, seq=count[event.source]) if event.source in ("run", "observer") else event)
+        count[event.source] += 1
+    return replace(history, events=numbered)
+
+
+def _of_both(event: Event) -> list[Event]:
+    """An event that is about a whole topic, once of each."""
+    details = dict(event.details) | ({"partitions": 1} if "partitions" in event.details else {})
+    ids = (event.topic_id, SMALL_ID if event.topic_id else None)
+    names = (event.topic, SMALL)
+    return [replace(event, topic=name, topic_id=id_, details=details) for name, id_ in zip(names, ids, strict=True)]
+
+
+def _of_two(event: Event) -> Event:
+    details = {name: _entries(value) if isinstance(value, list) else value for name, value in event.details.items()}
+    small = event.partition == 1 or (event.partition is None and str(event.id).startswith("r1-"))
+    if not small:
+        return replace(event, details=details)
+    return replace(
+        event,
+        topic=SMALL if event.topic is not None else None,
+        topic_id=SMALL_ID if event.topic_id is not None else None,
+        partition=None if event.partition is None else 0,
+        details=details,
+    )
+
+
+def _entries(listed: list[Any]) -> list[Any]:
+    """A list of partitions, some of which are of the second topic."""
+    places = {"partition": 0}
+    return [
+        one
+        | places
+        | ({"topic": SMALL} if "topic" in one else {})
+        | ({"topic_id": SMALL_ID} if "topic_id" in one else {})
+        if isinstance(one, dict) and one.get("partition") == 1
+        else one
+        for one in listed
+    ]
 
 
 WAY = "orders-way"

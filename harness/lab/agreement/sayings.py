@@ -59,6 +59,7 @@ DECIDING_OF = {
     "late-record": ("excused_by",),
     "cold-read": ("client", "excused_by", "read_bytes"),
     "aborted-read": ("what",),
+    "rogue-reader": ("client",),
     "offset-outside-transaction": ("by_operator",),
 }
 

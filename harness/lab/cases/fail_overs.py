@@ -78,7 +78,7 @@ def scenario_of(way: str, policy: str, situation: str = USUAL) -> Scenario:
         deleted = Step("records-deleted", "all", at_s=1, for_s=2, options={"once_due": True})
         return replace(asked, schedule=(deleted, replace(steps[0], at_s=3, after="healed")))
     if situation == RECREATED:
-        return replace(asked, mirror=replace(asked.mirror or Mirror(), policy=policy, recreated=True))
+        return replace(asked, mirror=replace(asked.mirror or Mirror(), policy=policy, source_topics_recreated=True))
     if situation == BEHIND:  # it handles some hundred records a second
         return replace(asked, load=replace(asked.load, opening_burst=6000, rate_per_s=1200))
     return asked

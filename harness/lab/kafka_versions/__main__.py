@@ -1,4 +1,4 @@
-"""`python -m lab.kafka_versions VERSION…`: pins the jars of new Kafka versions, of MirrorMaker and of the second tier,
+"""`python -m lab.kafka_versions VERSION…`: pins the jars of new Kafka versions, of MirrorMaker and of the remote tier,
 and writes the table of features again.
 
 What `cluster/versions.py` names and what has its jars pinned already stays as it is. The table is made of all versions

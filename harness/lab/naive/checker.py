@@ -539,6 +539,10 @@ class Trial:
         return next((e.topic for e in self.of_kind("topic_named") if e.topic), "")
 
     @cached_property
+    def topics(self) -> set[str]:
+        return {e.topic for e in self.of_kind("topic_named") if e.topic}
+
+    @cached_property
     def seen_topics(self) -> dict[str | None, list[Event]]:
         """Topic → every event that tells how many partitions it has."""
         seen: dict[str | None, list[Event]] = {}
@@ -597,6 +601,11 @@ class Trial:
             if event.topic is not None and event.partition is not None:
                 return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
         return None, -1
+
+    def topic_claimed(self, effect: Event) -> str | None:
+        """The topic that an effect is about which names a place without one; of several that in which its id lies."""
+        home, _ = self.home(effect.id)
+        return self.topic if len(self.topics) < 2 else None if home is None else home[0]
 
     @cached_property
     def effects(self) -> list[Event]:
@@ -745,7 +754,7 @@ class Trial:
         return [entry for entry in listed if (self.topic_of(entry), entry["partition"]) == tp]
 
     def slices(self) -> list[Slice]:
-        """The partitions of the trial's topic: those of an output topic are none."""
+        """The partitions of the trial's topics: those of an output topic are none."""
         own = {(e.topic, e.partition) for e in self.events if e.topic is not None and e.partition is not None}
         listed = {
             (self.topic_of(entry), entry["partition"])
@@ -753,7 +762,7 @@ class Trial:
             for entry in e.details.get("entries", [])
         }
         ours = [(topic, partition) for topic, partition in own | listed if topic is not None]
-        return sorted(tp for tp in ours if tp[0] == (self.topic or tp[0]) and tp[0] not in self.through)
+        return sorted(tp for tp in ours if tp[0] in (self.topics or [tp[0]]) and tp[0] not in self.through)
 
     def all_slices(self) -> list[Slice]:
         """Those of the topics too that the group hands records on through."""
@@ -2388,7 +2397,7 @@ def _differs(sent: int | None, seen: int | None) -> bool:
 def misplaced(p: Partition) -> Iterator[Found | None]:
     """Said to be at a place where the log holds another id."""
     placed = [effect for effect in p.trial.effects if effect.topic is None]  # an output's place is its own
-    claims = [effect for effect in placed if (p.trial.topic, effect.partition) == p.tp]
+    claims = [effect for effect in placed if (p.trial.topic_claimed(effect), effect.partition) == p.tp]
     for event in [delivery.event for delivery in p.deliveries] + claims:
         record = None if event.offset is None else p.records.get(event.offset)
         if event.id is None or record is None or record.id in (None, event.id):
@@ -3334,19 +3343,18 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
             if got and not _sent_ahead(p, member, at_ns):
                 reader = member, request.details.get("client_id")
                 sent.setdefault(reader, []).extend((at_ns, offset) for offset in got)
-    in_group = {reader for reader in sent if _asks_for_the_group(p, *reader)}
+    in_group = {reader for reader in sent if _is_of_a_group(p.trial, *reader)}
     readers: dict[tuple[str, str | None], list[float]] = {}
     for (member, client), fetches in sent.items():
         apart = (member, client) not in in_group and any(other == member for other, _ in in_group)
         readers.setdefault((member, client if apart else None), []).extend(at for at, _ in fetches)
+    window_ns = _window_of(p.trial)
     for (member, client), times in readers.items():
         begin_ns, end_ns = min(times), max(times)
-        beside = readers.get((member, None), times)
-        both_ns = min(end_ns, max(beside)) - max(begin_ns, min(beside))
-        twice = client is not None and both_ns > _window_of(p.trial)
+        twice = client is not None and _goes_on_beside(times, readers.get((member, None), []), window_ns)
         commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
         explained = any(c.committer == member for c in commits) and not twice
-        if end_ns - begin_ns <= _window_of(p.trial) or explained:
+        if end_ns - begin_ns <= window_ns or explained:
             continue
         if _hindered(p.trial, begin_ns, end_ns, member):
             continue
@@ -3355,14 +3363,32 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
         yield None if unclear else (*p.tp, member, () if not twice else (("client", client),))
 
 
-def _asks_for_the_group(p: Partition, member: str, client: str | None) -> bool:
-    """Whether a client of a member is in the group, or commits on the partition; one without a name may be."""
-    own = [r for r in p.trial.requests if p.trial.lane_member(r) == member and r.details.get("client_id") == client]
-    joins = {"JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP"}
-    assigns = (r.details["api"] == "CONSUMER_GROUP_HEARTBEAT" and r.details.get("assigned") is not None for r in own)
-    commits = (r for r in own if r.details["api"] in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"))
-    asks = client is None or any(r.details["api"] in joins for r in own) or any(assigns)
-    return asks or any(p.trial.entries(r, p.tp) for r in commits)
+def _is_of_a_group(trial: Trial, member: str, client: str | None) -> bool:
+    """Whether a client of a member was seen in a group, whichever, or to commit; one without a name may be."""
+    own = [r for r in trial.of_kind("request") if trial.lane_member(r) == member]
+    asked = {r.details["api"].upper().replace("_", "") for r in own if r.details.get("client_id") == client}
+    heartbeats = {"HEARTBEAT", "CONSUMERGROUPHEARTBEAT"}
+    return client is None or bool(
+        asked & {"JOINGROUP", "SYNCGROUP", "LEAVEGROUP", "OFFSETCOMMIT", "TXNOFFSETCOMMIT", *heartbeats}
+    )
+
+
+def _goes_on_beside(times: list[float], others: list[float], window_ns: int) -> bool:
+    """Both went on for more than a window at the same time, each without a longer pause."""
+    return any(
+        min(last, other_last) - max(first, other_first) > window_ns
+        for first, last in _without_pause(times, window_ns)
+        for other_first, other_last in _without_pause(others, window_ns)
+    )
+
+
+def _without_pause(times: list[float], window_ns: int) -> list[tuple[float, float]]:
+    stretches: list[tuple[float, float]] = []
+    for at_ns in sorted(times):
+        goes_on = bool(stretches) and at_ns - stretches[-1][1] <= window_ns
+        first = stretches.pop()[0] if goes_on else at_ns
+        stretches.append((first, at_ns))
+    return stretches
 
 
 def _sent_ahead(p: Partition, member: str, at_ns: float) -> bool:
