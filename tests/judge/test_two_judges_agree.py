@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 
 import tiers
-from lab.agreement.sample import WAY, Sample, every_kind, handing_on, measured, slept
+from lab.agreement.sample import SMALL, WAY, Sample, every_kind, handing_on, in_two_topics, measured, slept
 from lab.agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from lab.naive.checker import ANOMALIES, judge
 from lab.naive.handed_on import ON_THE_WAY
@@ -143,3 +143,22 @@ def test_both_judges_say_the_same_of_what_is_handed_on(sayings: list[Sayings], p
         there["undecided"] += kernel["commit-ahead"][1] > plain.vectorised["commit-ahead"][1]
     assert different == []
     assert {name for name in (*ON_THE_WAY, "undecided") if not there[name]} <= {"late-convergence"}
+
+
+@pytest.mark.rotates(every=3)
+def test_both_judges_say_the_same_of_two_topics(sayings: list[Sayings], parts: int) -> None:
+    """Of two partitions the second is a topic of its own: what was found there is found there still."""
+    begun: Counter[str | None] = Counter()
+    there: Counter[str] = Counter()
+    different = []
+    for one_topic in sayings:
+        plan = one_topic.history.plan
+        begun[plan.sin] += plan.partitions == 2
+        if plan.partitions != 2 or plan.sin == "moves" or begun[plan.sin] > -(-SLEPT_EXAMPLES_PER_SIN // parts):
+            continue  # partitions are added to one topic
+        both = in_two_topics(one_topic.history)
+        naive, kernel = naive_says(both), vectorised_says(both)
+        different += [(name, plan, naive[name], kernel[name]) for name in naive if naive[name] != kernel[name]]
+        there.update({name for name in naive for place in kernel[name][0] if place[0] == SMALL})
+    assert different == []
+    assert len(there) >= 10
