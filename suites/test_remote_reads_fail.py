@@ -19,7 +19,7 @@ SCENARIO = Scenario(
     summary="the group falls behind, and brokers cannot read the remote tier of a tiered topic for a while",
     topic=TOPIC,
     load=Load(opening_burst=1000, rate_per_s=200, size_bytes_min=10_000, size_bytes_max=10_000),
-    schedule=(Step("remote-reads", "all", at_s=1, for_s=4, options={"fails": True}),),
+    schedule=(Step("remote-reads", "all", at_s=1, for_s=5, options={"fails": True}),),
 )
 
 
