@@ -465,9 +465,9 @@ SAME = {
     # Knew no remote tier, no payload of one topic, and no topic that is created again: trials without these are made as
     # before.
     "c425581ba933e2ef": "a3536d543966e10e",
-    # Knew them. Not quite the same: the step remote-reads did not go on until brokers told of a read in the remote tier,
-    # and took effect without one. Where the tier was to fail it was tried again; a pass of 7229d901 on remote-reads has
-    # records that were there alone, and perhaps no line of a broker that says so.
+    # Knew them. Not quite the same: the step remote-reads did not go on until brokers told of a read there, and took
+    # effect without one. Where the tier was to fail it was tried again; a pass of 7229d901 on remote-reads has records
+    # that were there alone, and perhaps no line of a broker that says so.
     "76a77e8f98790b8c": "a3536d543966e10e",
     # python-async-commit did not say, in a file of its own, how much it may read of what has grown cold.
     "1f6f243bbed16cda": "6aef4c3d0cda926f",
