@@ -208,8 +208,8 @@ class Admin:
         return self._offsets(topic, "EARLIEST")
 
     def local_log_starts(self, topic: str) -> dict[int, int]:
-        """Returns from which offset on each partition is on the disks of its brokers: what lies before is in the second
-        tier only (KIP-405), or gone."""
+        """Returns where the local log of every partition begins: what lies before is in the remote tier alone, or gone
+        (KIP-405)."""
         return self._offsets(topic, "EARLIEST_LOCAL")
 
     def add_partitions(self, topic: str, partitions: int, *, within_s: float = 10.0) -> None:

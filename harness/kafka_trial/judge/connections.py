@@ -12,16 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.group_answers import APIS
 from kafka_trial.model.kernels import NEVER, NONE, Array
 from kafka_trial.model.trial_context import Connection
 
-GROUP_APIS = {  # what a client asks that is in a group, whichever, or commits
-    name.replace("_", ""): 1
-    for name in (
-        *("JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP", "HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT"),
-        *("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"),
-    )
-}
+ASKS_FOR_GROUP = dict.fromkeys(APIS, 1)  # what a client asks that is in a group, whichever, or commits
 NUMBER = "connection_no"  # the column that `take` adds to a block: the connection's number, -1 where there is none
 
 
@@ -45,7 +40,7 @@ class Connections:
             numbers[rows] = self._numbered(source, columns, rows, names, codes)
             fetched = numbers[columns.codes("api", {"FETCH": 1}, fold=True) == 1]
             self._fetching |= set(np.unique(fetched[fetched >= 0]).tolist())
-            asked = numbers[columns.codes("api", GROUP_APIS, fold=True) == 1]
+            asked = numbers[columns.codes("api", ASKS_FOR_GROUP, fold=True) == 1]
             self._grouped |= set(np.unique(asked[asked >= 0]).tolist())
         columns.add(NUMBER, numbers)
 

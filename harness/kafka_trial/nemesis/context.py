@@ -141,17 +141,11 @@ class FaultContext:
             return False
         return True
 
-    def log_snapshot(self) -> LogSnapshot:
-        """Asks the leaders where the logs of the topic start and end."""
+    def log_snapshot(self, *, local: bool = False) -> LogSnapshot:
+        """Asks the leaders where the logs of the topic start and end; `local`: where those on their own disks start."""
         with self._admin_turn:
-            starts, ends = self.admin.log_starts(self.topic), self.admin.log_ends(self.topic)
-        spans = (LogSpan(partition, starts[partition], ends[partition]) for partition in sorted(starts.keys() & ends))
-        return LogSnapshot(time.monotonic_ns(), tuple(spans))
-
-    def local_log_snapshot(self) -> LogSnapshot:
-        """Asks the leaders from where the logs of the topic are on the brokers' disks, and where they end."""
-        with self._admin_turn:
-            starts, ends = self.admin.local_log_starts(self.topic), self.admin.log_ends(self.topic)
+            starts = self.admin.local_log_starts(self.topic) if local else self.admin.log_starts(self.topic)
+            ends = self.admin.log_ends(self.topic)
         spans = (LogSpan(partition, starts[partition], ends[partition]) for partition in sorted(starts.keys() & ends))
         return LogSnapshot(time.monotonic_ns(), tuple(spans))
 

@@ -78,12 +78,12 @@ def _await_left(injection: Injection, ends: LogSnapshot) -> tuple[dict[int, int]
     context, remote = injection.context, dict[int, int]()
 
     def enough_left() -> bool:
-        remote.update(evidence.remote_only_records(ends, context.local_log_snapshot(), context.log_snapshot()))
+        remote.update(evidence.remote_only_records(ends, context.log_snapshot(local=True), context.log_snapshot()))
         return injection.stop.is_set() or bool(context.members()) or 2 * len(remote) >= len(ends.spans)
 
     with suppress(WaitTimeout):  # the evidence says of how many it is so
         wait_until(enough_left, within_s=LEFT_WITHIN_S, what="records to leave the local logs", every_s=0.2)
-    injection.keep("inside", context.local_log_snapshot())
+    injection.keep("inside", context.log_snapshot(local=True))
     return remote, not context.members()
 
 

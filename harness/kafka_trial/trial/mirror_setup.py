@@ -94,13 +94,13 @@ def _recreate_source_topics(side: MirrorSide, environment: TrialEnvironment) -> 
     side.await_copies()
     side.begins = {place: begin + DELETED_RECORDS for place, begin in side.begins.items()}
     for name, topic in zip(source.topics, scenario.topics, strict=True):
-        _delete_topic(source.admin, name)
+        _delete_and_await(source.admin, name)
         create_topic(topic, source.cluster, source.admin, name)
         copied = {partition: side.begins[name, partition] for partition in range(topic.partitions)}
         side.admin.delete_records(side.named[name], copied)
 
 
-def _delete_topic(admin: Admin, name: str) -> None:
+def _delete_and_await(admin: Admin, name: str) -> None:
     """Deletes a topic, and waits until it is gone."""
     admin.delete_topic(name)
     wait_until(lambda: admin.describe(name) is None, within_s=GONE_WITHIN_S, what=f"{name} to be gone", every_s=0.1)
