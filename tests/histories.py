@@ -195,11 +195,12 @@ def tombstone() -> Line:
     return Line("offsets", "commit_tombstone", {"group": GROUP, "topic": TOPIC, "partition": 0})
 
 
-def failed_over(log_offset: int, least: int | None) -> Line:
-    """The group is on a mirror from now on, whose offsets log is that behind a place; from where it had to go on at
-    least."""
+def failed_over(log_offset: int, least: int | None, *, back: bool = False) -> Line:
+    """The group is on a mirror from now on, or back, where its offsets log is that behind a place; from where it had to
+    go on at least."""
     entry = {"topic": TOPIC, "partition": 0, "least_offset": least}
-    return Line("run", "failed_over", {"way": "translated", "log_offset": log_offset, "entries": [entry]})
+    told = {"way": "translated", "log_offset": log_offset, "entries": [entry]}
+    return Line("run", "failed_over", told | ({"back": True} if back else {}))
 
 
 def aborted(value: int) -> list[Line]:

@@ -127,6 +127,8 @@ def test_what_is_not_asked_of_the_quiet_is_left_out_of_a_table() -> None:
 
 
 MOVE = Step("fail-over", "all")
+RETURN = Step("fail-back", "all", after="stable")
+ONE_RETURN = 'schedule: fail-back can be played once, listed after fail-over, with after = "stable" or "healed"'
 OTHERS_OVER = "schedule: all other steps must be over when fail-over begins"
 MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
 
@@ -144,6 +146,14 @@ MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
         ),
         (replace(MIRRORED, further_groups=(FurtherGroup("b", "c"),)), "mirror: not with further_groups"),
         (replace(MIRRORED, mirror=Mirror(policy="same")), "mirror.policy = 'same' is none of: default, identity"),
+        (replace(MIRRORED, schedule=(RETURN,)), ONE_RETURN),
+        (replace(MIRRORED, schedule=(RETURN, MOVE)), ONE_RETURN),
+        (replace(MIRRORED, schedule=(MOVE, RETURN, RETURN)), ONE_RETURN),
+        (replace(MIRRORED, schedule=(MOVE, replace(RETURN, after="", at_s=20))), ONE_RETURN),
+        (
+            replace(MIRRORED, mirror=Mirror(policy="identity", both_ways=True)),
+            'mirror.both_ways: not with policy = "identity", by which MirrorMaker copies its copies for ever (KIP-690)',
+        ),
         (replace(MIRRORED, mirror=Mirror(shift=-1)), "mirror.shift must not be negative"),
         (replace(MIRRORED, mirror=Mirror(checkpoints_every_s=0)), "mirror.checkpoints_every_s must be at least 1"),
         (
@@ -156,6 +166,7 @@ def test_a_mirror_that_makes_no_sense_is_refused(scenario: Scenario, problem: st
     """In a sentence each; a sound one is not."""
     assert scenario_problems(MIRRORED) == []
     assert scenario_problems(replace(MIRRORED, schedule=(Step("kill", "member"), replace(MOVE, at_s=9)))) == []
+    assert scenario_problems(replace(MIRRORED, schedule=(MOVE, RETURN), mirror=Mirror(both_ways=True))) == []
     assert problem in scenario_problems(scenario)
 
 

@@ -121,7 +121,7 @@ class Mirror:
     group's positions are translated. `offset_lag_max`: after so many records of a partition MirrorMaker writes down
     the next pair of offsets, and translates by the last one (offset.lag.max). `source_topics_recreated`: the topics of
     the source are deleted and created again before the trial begins, when MirrorMaker has copied 1,000 records of each
-    partition.
+    partition. `both_ways`: MirrorMaker copies to the source, too, what the mirror has of its own.
     """
 
     policy: str = "default"
@@ -129,6 +129,7 @@ class Mirror:
     checkpoints_every_s: int = 1
     offset_lag_max: int = 100
     source_topics_recreated: bool = False
+    both_ways: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,7 @@ FURTHER_NAME_MAX = 40
 FURTHER_NAME = f"[a-z0-9-]{{1,{FURTHER_NAME_MAX}}}"
 MIRROR_POLICIES = ("default", "identity")
 FAIL_OVER = "fail-over"  # the step that moves the group to the mirror
+FAIL_BACK = "fail-back"  # the step that moves it to its first cluster again
 REMOTE_STORAGE_ENABLE = "remote.storage.enable"  # the config of a topic with a remote tier
 REMOTE_READS = "remote-reads"  # the step that has members read from it
 TOPIC_CREATED = "topic-created"  # the step that creates a later topic
@@ -316,13 +318,18 @@ def _group_checks(scenario: Scenario) -> dict[str, bool]:
 
 
 def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
-    mirror, moves = scenario.mirror, [one for one in scenario.schedule if one.fault == FAIL_OVER]
-    others = [one for one in scenario.schedule if one.fault != FAIL_OVER]
+    mirror, faults = scenario.mirror, [one.fault for one in scenario.schedule]
+    moves, returns = ([one for one in scenario.schedule if one.fault == fault] for fault in (FAIL_OVER, FAIL_BACK))
+    others = [one for one in scenario.schedule if one.fault not in (FAIL_OVER, FAIL_BACK)]
     checks = {
         f"schedule: {FAIL_OVER} needs a cluster to go to: add [mirror]": mirror is not None or not moves,
         f"schedule: {FAIL_OVER} can be played once": len(moves) <= 1,
         f"schedule: all other steps must be over when {FAIL_OVER} begins": not moves
         or all(_is_over_before(one, moves[0]) for one in others),
+        f'schedule: {FAIL_BACK} can be played once, listed after {FAIL_OVER}, with after = "{STABLE}" or "{HEALED}"': (
+            not returns or (FAIL_OVER in faults and faults[faults.index(FAIL_OVER) + 1 :] == [FAIL_BACK])
+        )
+        and all(one.after for one in returns),
     }
     if mirror is None:
         return checks
@@ -331,6 +338,9 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
         "mirror.shift must not be negative": mirror.shift >= 0,
         "mirror.checkpoints_every_s must be at least 1": mirror.checkpoints_every_s >= 1,
         "mirror.offset_lag_max must not be negative": mirror.offset_lag_max >= 0,
+        'mirror.both_ways: not with policy = "identity", by which MirrorMaker copies its copies for ever (KIP-690)': (
+            mirror.policy == MIRROR_POLICIES[0] or not mirror.both_ways
+        ),
         "mirror: not with a topic that is compacted, on either side by itself": all(
             "compact" not in topic.configs.get("cleanup.policy", "") for topic in scenario.topics
         ),
@@ -460,8 +470,9 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     for later in ("further_topics", "further_groups", "mirror"):
         if not table[later]:
             del table[later]
-    if scenario.mirror is not None and not scenario.mirror.source_topics_recreated:
-        del table["mirror"]["source_topics_recreated"]
+    for later in ("source_topics_recreated", "both_ways"):
+        if scenario.mirror is not None and not table["mirror"][later]:
+            del table["mirror"][later]
     return table
 
 

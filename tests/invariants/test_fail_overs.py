@@ -74,3 +74,28 @@ def test_a_first_position_on_the_mirror_is_no_regression() -> None:
     lines = [*LEFT, failed_over(1, 1), after(1), assigned("m1"), *handled("m1", 1), *committed(2)]
     assert judged("commit-regression", lines) == []
     assert judged("commit-regression", [*lines, *committed(1)]) != []
+
+
+GONE_BACK: Lines = [
+    *came(1, 1),
+    processed("m1", 1),
+    *committed(4),  # at place 2
+    revoked("m1"),
+    failed_over(2, 3, back=True),
+    after(1),
+]
+
+
+def test_whoever_goes_back_is_held_to_the_position_that_it_had_left() -> None:
+    """What it has committed on the mirror since then is none on the source."""
+    lines: Lines = [*GONE_BACK, answered("m2", 3), assigned("m2"), *handled("m2", 3), *committed(4)]
+    assert floors(batch_of(lines)).tolist()[1:] == [1, 3]
+    assert judged("illegal-redelivery", lines) == []
+    assert judged("commit-regression", lines) == []
+    assert judged("commit-regression", [*lines, *committed(3)]) != []
+
+
+def test_whoever_goes_back_further_is_convicted() -> None:
+    """Records 1 and 2 had been committed on the source before the group ever left."""
+    lines: Lines = [*GONE_BACK, assigned("m2"), delivered("m2", 2)]
+    assert judged("illegal-redelivery", lines) == [{"offset": 2, "floor": 3}]

@@ -13,10 +13,11 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.cluster.mirror_maker import PROPERTIES
-from kafka_trial.history.store import raw_lines
+from kafka_trial.history.store import RunFolder, raw_lines
 from kafka_trial.mirror.fail_over_event import OFFSET_SYNCS
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Mirror, Scenario, Step
+from kafka_trial.trial.mirror import HOME, OWN_RECORDS
 from kafka_trial.trial.session import Session, TrialOutcome
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -81,6 +82,32 @@ def test_a_topic_that_was_created_again_convicts_nobody(kafka_trial_session: Ses
         noted.setdefault((line["topic"], line["partition"]), []).append(line["upstream"])
     assert all(any(after < before for before, after in pairwise(of_one)) for of_one in noted.values())
     assert all(None not in start for start in starts_of(outcome))
+
+
+def going_back(way: str, **mirror: object) -> Scenario:
+    """The suite's scenario, and the way back."""
+    there = fail_over("translated", **mirror)
+    back = Step("fail-back", "all", at_s=1, for_s=2, options={"way": way}, after="stable")
+    return replace(there, schedule=(*there.schedule, back))
+
+
+def test_the_way_back_begins_where_the_group_had_left(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """What it did on the mirror it does again; what the mirror has of its own comes home once, and nothing else."""
+    outcome = tried(kafka_trial_session, going_back("left", both_ways=True), tmp_path / "run")
+    assert outcome.verdict.verdict == "pass", outcome.text
+    there, back = (line for line in raw_lines(outcome.folder.history / "run.jsonl") if line["kind"] == "failed_over")
+    starts = [(one["committed_offset"], one["started_offset"], one["earliest_offset"]) for one in back["entries"]]
+    assert all(started == left < committed for committed, started, left in starts)
+    assert [left for _, _, left in starts] == [one["committed_offset"] for one in there["entries"]]
+    counts = RunFolder(tmp_path / "run" / "mirror").read_json(HOME)
+    assert counts == {"own_records": OWN_RECORDS, "came_home": OWN_RECORDS, "copied_back": 0}
+
+
+def test_a_way_back_by_time_is_convicted(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """What was not done on the mirror by then lies before the instant of the return."""
+    outcome = tried(kafka_trial_session, going_back("by-timestamp"), tmp_path / "run")
+    assert outcome.verdict.verdict == "fail", outcome.text
+    assert {one.anomaly for one in outcome.verdict.violations} <= {"skipped", "commit-ahead"}
 
 
 def test_a_mirror_maker_that_ends_is_nobody_s_fault(kafka_trial_session: Session, tmp_path: Path) -> None:

@@ -234,3 +234,78 @@ def test_a_record_that_the_source_has_no_longer_is_not_alone_on_the_mirror(both:
     (done,) = (line for line in _joined(both, "consumer-m0-1") if line["kind"] == "delivered")
     assert (done["topic"], done["offset"]) == ("t", 2)
     assert [line for line in raw_lines(both.history / "run.jsonl") if line["kind"] == "environment"] == []
+
+
+# --- and back ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def back(both: RunFolder) -> RunFolder:
+    """m0 leaves the mirror at 50, and is on the source from 60 on, where somebody has put its position to 4."""
+    source, mirror = RunFolder(both.path / "source"), RunFolder(both.path / "mirror")
+    told = {"kind": "evidence", "fault": "fail-back", "fault_no": 1, "bit": True}
+    details = {"way": "by-timestamp", "left_ns": 55 * SECOND_NS}
+    _write(source, "nemesis", [_failed_over("translated"), {"at": 65, **told, "details": details}])
+    lines = [line | {"at": line["time_ns"] // SECOND_NS} for line in raw_lines(source.history / "consumer-m0-1.jsonl")]
+    lines[-1]["at"] = 50
+    _write(source, "consumer-m0-1", [{k: v for k, v in line.items() if k != "time_ns"} for line in lines])
+    again = {"member": "m0", "incarnation": 2}
+    work = [
+        {"at": 60, "kind": "started", "lane": 4, "cluster": "source", "started_with": [0], **again},
+        {"at": 62, "kind": "delivered", **HERE, "offset": 4, **again},
+        {"at": 80, "kind": "exited", "code": 0, **again},
+    ]
+    _write(source, "consumer-m0-2", work)
+    group = {"kind": "group", "group": "g", "members": [], "log_partition": 3}
+    expired = {"at": 30, **group, "epoch": 4, "log_offset": 9, "source_wall_ns": 30 * SECOND_NS}
+    joined = {"at": 61, **group, "epoch": 5, "log_offset": 11, "source_wall_ns": 61 * SECOND_NS}
+    held = {"at": 22, "kind": "member", "group": "g", "member_id": "there", "log_partition": 1, "log_offset": 1}
+    log = [_commit(10, 2, 7, HERE), _commit(18, 3, 8, HERE), expired, _commit(57, 4, 10, HERE), joined]
+    _write(source, "offsets", [*log, _commit(70, 5, 12, HERE)])
+    _write(
+        mirror, "offsets", [_commit(15, 102, 0, THERE), held, _commit(24, 105, 2, THERE), _commit(85, 101, 3, THERE)]
+    )
+    asked = {"kind": "request", "api": "HEARTBEAT", "lane": 4, "group": "g", "epoch": 5}
+    _write(source, "requests-b0", [{"at": 12, "line": 1, **asked}, {"at": 63, "line": 2, **asked}])
+    return both
+
+
+def test_the_offsets_log_of_the_way_back_goes_on_where_the_mirror_s_ended(back: RunFolder) -> None:
+    """Without the position that somebody else has written there, and what its coordinator said of members that were
+    gone; those that the mirror still has are told as gone."""
+    lines = _joined(back, "offsets")
+    there, again = 8 + 4 + ROOM, 8 + 4 + ROOM + 1 + 3 + ROOM  # the last places of the legs before
+    told = [(line["kind"], line["log_offset"]) for line in lines]
+    assert told == [
+        ("committed", 7),
+        ("committed", 8),
+        ("member", there + 1 + 1),
+        ("committed", there + 1 + 2),
+        *(("group_tombstone", again + 1 - ROOM + place) for place in range(3)),
+        ("group", again + 1 + 11),
+        ("committed", again + 1 + 12),
+    ]
+    assert [line["committed_offset"] for line in lines if line["kind"] == "committed"] == [2, 3, 5, 5]
+
+
+def test_what_the_source_counts_by_itself_goes_on_too(back: RunFolder) -> None:
+    """Its generations, in its log and in requests; what was asked before the group left is as it was."""
+    (group,) = (line for line in _joined(back, "offsets") if line["kind"] == "group")
+    before, since = raw_lines(back.history / "requests-b0.jsonl")
+    assert (before["epoch"], since["epoch"]) == (5, group["epoch"])
+    assert group["epoch"] > 5
+
+
+def test_a_member_that_is_back_works_where_it_is(back: RunFolder) -> None:
+    """At brokers of the source, on its records."""
+    started, delivered, _ = _joined(back, "consumer-m0-2")
+    assert (started["lane"], started["started_with"]) == (4, [0])
+    assert (delivered["topic"], delivered["offset"]) == ("t", 4)
+
+
+def test_how_the_group_came_back_is_told(back: RunFolder) -> None:
+    """By what it had committed on the mirror, what it found on the source, and what it had left there."""
+    _, told = (line for line in _joined(back, "run") if line["kind"] == "failed_over")
+    start = {"committed_offset": 5, "started_offset": 4, "earliest_offset": 3, "least_offset": 4}
+    assert told["entries"] == [{**HERE, **start}]
+    assert (told["way"], told["back"], told["time_ns"]) == ("by-timestamp", True, 60 * SECOND_NS)

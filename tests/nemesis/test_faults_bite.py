@@ -50,6 +50,7 @@ def cases(kinds: Sequence[str]) -> list[Case]:
 ELSEWHERE = (
     "broker-replace",
     "cold-reads",
+    "fail-back",
     "fail-over",
     "finalise-feature",
     "move-client",

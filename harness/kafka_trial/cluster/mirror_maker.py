@@ -42,7 +42,8 @@ class MirrorSettings:
     `policy`: how topics are called on the mirror. `checkpoints_every_s`: how often positions are translated, and
     written for groups that have no member on the mirror. `offset_lag_max`: after so many records of a partition the
     next pair of offsets is written down (offset.lag.max); what lies between two pairs is done again by a group that
-    fails over. `translates`: the group's positions are written on the mirror.
+    fails over. `translates`: the group's positions are written on the mirror. `own_topics`: the mirror's own, which are
+    copied to the source; all that it has from there is offered for that too, and must not be taken.
     """
 
     topics: Sequence[str]
@@ -51,6 +52,7 @@ class MirrorSettings:
     checkpoints_every_s: int = 1
     offset_lag_max: int = 100
     translates: bool = True
+    own_topics: Sequence[str] = ()
 
     def topic_on_mirror(self, topic: str) -> str:
         """Returns what a topic is called on the mirror."""
@@ -104,7 +106,9 @@ def _archive_flags(archive: Path, trained: Path | None) -> list[str]:
 def properties_of(settings: MirrorSettings, *, source: str, mirror: str) -> str:
     """Returns the properties that a MirrorMaker in dedicated mode starts with."""
     every_s = str(settings.checkpoints_every_s)
-    flow = f"{SOURCE}->{MIRROR}"
+    flow, back = f"{SOURCE}->{MIRROR}", f"{MIRROR}->{SOURCE}"
+    offered = [*settings.own_topics, *map(settings.topic_on_mirror, settings.topics)]
+    ways_back = {f"{back}.topics": ",".join(offered), f"{back}.groups": ",".join(settings.groups)}
     lines = {
         "clusters": f"{SOURCE}, {MIRROR}",
         f"{SOURCE}.bootstrap.servers": source,
@@ -112,7 +116,8 @@ def properties_of(settings: MirrorSettings, *, source: str, mirror: str) -> str:
         f"{flow}.enabled": "true",
         f"{flow}.topics": ",".join(settings.topics),
         f"{flow}.groups": ",".join(settings.groups),
-        f"{MIRROR}->{SOURCE}.enabled": "false",
+        f"{back}.enabled": "true" if settings.own_topics else "false",
+        **(ways_back if settings.own_topics else {}),
         "replication.policy.class": POLICIES[settings.policy],
         "emit.heartbeats.enabled": "false",
         "emit.checkpoints.interval.seconds": every_s,

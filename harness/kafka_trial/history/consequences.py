@@ -37,7 +37,8 @@ _STEADY = frozenset({Consequence.HARMLESS})
 # declare.
 BY_FAULT_NAME: Final[Mapping[str, frozenset[Consequence]]] = {
     **dict.fromkeys(("kill", "crash-point", "fail-over"), frozenset({Consequence.KILLS, _LOST})),
-    **dict.fromkeys(("terminate", "restart", "leave", "move-client", "remote-reads"), frozenset({Consequence.STOPS})),
+    **dict.fromkeys(("terminate", "restart", "leave", "move-client"), frozenset({Consequence.STOPS})),
+    **dict.fromkeys(("remote-reads", "fail-back"), frozenset({Consequence.STOPS})),
     "pause": frozenset({Consequence.FREEZES}),
     **dict.fromkeys(("stall", "answers-held", "half-open"), _HELD),
     "requests-held": _HELD - {_LOST},

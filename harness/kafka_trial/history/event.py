@@ -157,14 +157,16 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                       the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                                       entries? (partition, count: how many records of the burst each had)
-                    failed_over       way fault_no log_offset missing duplicates unexpected entries[{topic partition
+                    failed_over       way back? fault_no log_offset missing? duplicates? unexpected? entries[{topic partition
                                       committed_offset? started_offset? earliest_offset? least_offset?}]
                                       (the group is on a mirror from now on, and all that it does there is told in offsets
-                                       of the source. log_offset: the last place in the offsets log that is of the source;
-                                       committed: when it left; started: its position on the mirror when it came; earliest:
-                                       the least to which the mirror may have translated its position; least: from where it
-                                       had to go on at least (where positions were copied raw the earliest, else started).
-                                       How many records the mirror lacks, has twice, or has although the source has not)
+                                       of the source; back: on the source again. log_offset: the last place in the offsets
+                                       log that is of the cluster that it left; committed: when it left; started: its
+                                       position where it came, then; earliest: the least that its way explains (to which the
+                                       mirror may have translated its position; back: the position that it had left there);
+                                       least: from where it had to go on at least (where positions were copied raw the
+                                       earliest, else started). How many records the mirror lacks, has twice, or has
+                                       although the source has not)
                     drain_bound       converge_s stuck_s message   (B and W by which the drain is bounded, and what they
                                       follow from; again where more was known later: the last one counts)
                     few_handled       count message   (fewer records than a verdict takes, when the drain was over; message: what

@@ -245,7 +245,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "member_spans": tuple(MemberSpan(**one) for one in plain["member_spans"]),
             "settings": _settings(plain["settings"]),
-            "fail_over": _fail_over(plain["fail_over"]),
+            "fail_overs": tuple(map(_fail_over, plain["fail_overs"])),
             "declared_timeouts": _declared_timeouts(plain["declared_timeouts"]),
             **{name: dict(plain[name]) for name in BY_NUMBER},
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
@@ -280,12 +280,8 @@ def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
     return GroupAnswer(**dict(plain) | listed)
 
 
-def _fail_over(plain: Mapping[str, Any] | None) -> FailOver | None:
-    return (
-        None
-        if plain is None
-        else FailOver(**dict(plain) | {"starts": tuple(MirrorStart(**one) for one in plain["starts"])})
-    )
+def _fail_over(plain: Mapping[str, Any]) -> FailOver:
+    return FailOver(**dict(plain) | {"starts": tuple(MirrorStart(**one) for one in plain["starts"])})
 
 
 def _settings(plain: Mapping[str, Any]) -> Settings:

@@ -80,7 +80,7 @@ class TrialContextBuilder(HistoryNames):
     opening_burst: dict[tuple[str | None, int], int] = field(default_factory=dict)
     calibrated_ns: int | None = None
     drain_bound_s: tuple[float, float] | None = None
-    fail_over: FailOver | None = None
+    fail_overs: list[FailOver] = field(default_factory=list)
     topics_added: bool = False
     control_read_states: dict[str, str] = field(default_factory=dict)  # the last of each topic
     ended: str | None = None
@@ -135,7 +135,7 @@ class TrialContextBuilder(HistoryNames):
             opening_burst=self._opening_burst(),
             calibrated_ns=self.calibrated_ns,
             drain_bound_s=self.drain_bound_s,
-            fail_over=self.fail_over,
+            fail_overs=tuple(sorted(self.fail_overs, key=lambda one: one.at_ns)),
             partitions_added=self.partitions_added,
             topics_added=self.topics_added,
             partitions=self._partitions(),
@@ -282,7 +282,8 @@ def _failed_over(builder: TrialContextBuilder, source: int, body: Body) -> None:
         for entry in body["entries"]
         if isinstance(entry, dict) and isinstance(entry.get("topic"), str) and isinstance(entry.get("partition"), int)
     ]
-    builder.fail_over = FailOver(body["time_ns"], body["log_offset"], str(body.get("way", "")), tuple(starts))
+    way, back = str(body.get("way", "")), body.get("back") is True
+    builder.fail_overs.append(FailOver(body["time_ns"], body["log_offset"], way, tuple(starts), back))
 
 
 def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:

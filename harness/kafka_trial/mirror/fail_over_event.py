@@ -1,4 +1,5 @@
-"""How a group came to the mirror: from where it began there, and from where it had to, in offsets of the source."""
+"""How a group came to the mirror, and back: from where it began there, and from where it had to, in offsets of the
+source."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from kafka_trial.mirror.offset_map import OffsetMap
 from kafka_trial.mirror.offset_translation import CommittedPosition, OffsetSync, earliest_start
 
 OFFSET_SYNCS: Final = "offset-syncs.jsonl"  # in the run folder of the mirror: what MirrorMaker translates by
-FAIL_OVER, TRANSLATED, RAW = "fail-over", "translated", "raw"
+FAIL_OVER, FAIL_BACK, TRANSLATED, RAW = "fail-over", "fail-back", "translated", "raw"
 MEMBER_LINES: Final = ("group", "member", "group_epoch", "member_assignment")  # begin when members come to a group
 
 Line = dict[str, Any]
@@ -40,25 +41,61 @@ def fail_over_event(
     knows). Besides, how many records the mirror lacks (`missing`), has twice (`duplicates`), or has although the source
     has none such (`unexpected`).
     """
-    journal = list(raw_lines(source.history / "nemesis.jsonl"))
-    seen = next((one for one in journal if one["kind"] == "evidence" and one.get("fault") == FAIL_OVER), None)
-    if seen is None or not seen.get("details"):
+    seen = _evidence(source, FAIL_OVER)
+    if seen is None:
         return None
     details = seen["details"]
     return {
-        "schema": SCHEMA,
-        "source": "run",
-        "seq": -1,
-        "time_ns": came_ns,
-        "kind": "failed_over",
-        "way": details["way"],
-        "fault_no": seen["fault_no"],
-        "log_offset": log_offset,
+        **_failed_over(seen, came_ns, log_offset),
         "missing": sum(len(topic.offsets.missing) for topic in topics),
         "duplicates": sum(topic.offsets.duplicates for topic in topics),
         "unexpected": sum(len(topic.offsets.unexpected) for topic in topics),
         "entries": list(_entries(source, mirror, topics, way=details["way"], left_ns=details["left_ns"])),
     }
+
+
+def fail_back_event(
+    source: RunFolder, mirror: RunFolder, topics: Sequence[MirroredTopic], came_ns: int, log_offset: int
+) -> Line | None:
+    """Returns the event `failed_over` of a trial whose group went back to its source; None of others.
+
+    As above, but what was committed is of the mirror, and the least that its way explains is the position that the
+    group had left on the source.
+    """
+    seen, went = _evidence(source, FAIL_BACK), _evidence(source, FAIL_OVER)
+    if seen is None or went is None:
+        return None
+    instants_ns = went["details"]["left_ns"], seen["details"]["left_ns"], came_ns
+    went_ms, left_ms, came_ms = (wall_ns(source, at_ns) // 1_000_000 for at_ns in instants_ns)
+    here, there = _positions(source), _positions(mirror)
+    entries = []
+    for topic in topics:
+        for partition in topic.offsets.partitions:
+            place, reached = (topic.name, partition), _last(there[topic.on_mirror, partition], left_ms)
+            started = _last(here[place], came_ms)
+            entries.append(
+                {
+                    "topic": topic.name,
+                    "partition": partition,
+                    "committed_offset": None if reached is None else topic.offsets.position_of(partition, reached),
+                    "started_offset": started,
+                    "earliest_offset": _last(here[place], went_ms),
+                    "least_offset": started,
+                }
+            )
+    return _failed_over(seen, came_ns, log_offset) | {"back": True, "entries": entries}
+
+
+def _evidence(source: RunFolder, fault: str) -> Line | None:
+    """Returns what the journal has of a move, with its details; None where it was not made."""
+    journal = raw_lines(source.history / "nemesis.jsonl")
+    told = (one for one in journal if one["kind"] == "evidence" and one.get("fault") == fault)
+    return next((one for one in told if one.get("details")), None)
+
+
+def _failed_over(seen: Line, came_ns: int, log_offset: int) -> Line:
+    about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "failed_over"}
+    return about | {"way": seen["details"]["way"], "fault_no": seen["fault_no"], "log_offset": log_offset}
 
 
 def _entries(
@@ -143,10 +180,10 @@ def _offset_syncs(mirror: RunFolder) -> Mapping[Slice, list[OffsetSync]]:
     return found
 
 
-def _positions(source: RunFolder) -> Mapping[Slice, list[CommittedPosition]]:
-    """Returns the commits on the source, by partition, in the order of the offsets log."""
+def _positions(cluster: RunFolder) -> Mapping[Slice, list[CommittedPosition]]:
+    """Returns the commits on a cluster, by partition, in the order of its offsets log."""
     found: dict[Slice, list[CommittedPosition]] = defaultdict(list)
-    for line in raw_lines(source.history / "offsets.jsonl"):
+    for line in raw_lines(cluster.history / "offsets.jsonl"):
         if line["kind"] == "committed":
             at_ms = line["source_wall_ns"] // 1_000_000
             found[line["topic"], line["partition"]].append(CommittedPosition(at_ms, line["committed_offset"]))

@@ -1,17 +1,18 @@
 """The history of a group that failed over to a mirror: what was seen on both clusters, as one history of the source.
 
 All that is seen of members, load and faults, and what witnesses see of the source, is in one run folder; what they see
-of the mirror in another. Members work on one of both clusters at a time. The joined history says of the mirror's part
-what it is on the source, by the map of offsets: topics, their ids, offsets of records, positions. So it is judged as
-any other: a record that nobody handled on either side is lost, one that was committed there and is handled again here
-was redelivered.
+of the mirror in another. Members work on one of both clusters at a time: a leg is the group's time on one of them, the
+first on the source, the next on the mirror, the third, if it fails back, on the source again. The joined history says
+of the mirror's leg what it is on the source, by the map of offsets: topics, their ids, offsets of records, positions.
+So it is judged as any other: a record that nobody handled on either side is lost, one that was committed there and is
+handled again here was redelivered.
 
-What a cluster counts by itself is continued: generations and epochs of the group, places in its offsets log. Brokers of
-the mirror are FIRST_BROKER and up. Positions that somebody else has written on the mirror (MirrorMaker, or a tool,
-before members came, by the order of its log, or after they had left) are no commits of the group, and are left out:
-from where members began there, the coordinator's answers to them say. Members of the source (KIP-848) are told as gone
-when the group comes to the mirror: whoever coordinates it there never heard of them, and on the source they expire a
-session later.
+What a cluster counts by itself is continued in the next leg: generations and epochs of the group, places in its offsets
+log. Brokers of the mirror are FIRST_BROKER and up. Positions that the group finds in a leg, or that somebody else has
+written (MirrorMaker, or a tool, before members came, by the order of its log, or after they had left), are no commits
+of that leg, and are left out: from where members began, the coordinator's answers to them say. Members of the leg
+before (KIP-848) are told as gone when the group comes: whoever coordinates it now never heard of them, and where they
+were they expire a session later.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from kafka_trial.mirror.fail_over_event import (
     Line,
     MirroredTopic,
     environment_events,
+    fail_back_event,
     fail_over_event,
     wall_ns,
 )
@@ -55,16 +57,17 @@ NEVER: Final = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class MirrorPart:
-    """What the part on the mirror continues, and what it is called on the source.
+class Leg:
+    """What a leg after the first continues. Where it is on the mirror: what its `topics` are on the source.
 
-    `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, that are the source's. From
-    when to when members were at work on the mirror: `…_wall_ns` by the wall clock, the others by the monotonic one.
-    `lanes`: which lane of a member on the source its lane on the mirror is; `homes`: of which topic of the source each
-    id is.
+    `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, of the leg before. From when
+    to when members were at work in it, and when they came to the next one (`next_ns`): `…_wall_ns` by the wall clock,
+    the others by the monotonic one. `lanes`: which lane of a member on the source its lane on the mirror is; `homes`:
+    of which topic of the source each id is.
     """
 
-    topics: tuple[MirroredTopic, ...]
+    on_mirror: bool = True
+    topics: tuple[MirroredTopic, ...] = ()
     epoch: int = 0
     log_partition: int | None = None
     log_offset: int = -1
@@ -72,7 +75,13 @@ class MirrorPart:
     lanes: Mapping[int, int] = field(default_factory=dict)
     came_wall_ns: int = NEVER
     left_wall_ns: int = NEVER
+    next_ns: int = NEVER
+    next_wall_ns: int = NEVER
     homes: Mapping[str, str] = field(default_factory=dict)
+
+    def has(self, at_ns: int) -> bool:
+        """Whether an instant is in this leg."""
+        return self.came_ns <= at_ns < self.next_ns
 
     @cached_property
     def _by_name(self) -> Mapping[str, MirroredTopic]:
@@ -90,7 +99,7 @@ class MirrorPart:
     def effect(self, line: Line) -> Line:
         """Returns an effect of a member on the mirror; one that names a place there, by its record's id, names that on
         the source. Where the record at that place is of no topic here, nothing is known of its place."""
-        if line["time_ns"] < self.came_ns or line.get("partition") is None or line.get("offset") is None:
+        if not self.has(line["time_ns"]) or line.get("partition") is None or line.get("offset") is None:
             return line
         home = self.homes.get(str(line.get("id")))
         topic = next((one for one in self.topics if one.name == home), None)
@@ -101,7 +110,8 @@ class MirrorPart:
         return told | {"topic": topic.name, "partition": line["partition"], "offset": offset}
 
     def on_source(self, line: Line) -> Line | None:
-        """Returns a line of the mirror's history as one of the source's; None: it has no meaning there."""
+        """Returns a line of this leg as one of the whole history, which is the source's; None: it has no meaning
+        there."""
         api = str(line.get("api", ""))
         told = self._with_place(line, api)
         if told is None and line["kind"] == "bad_line":
@@ -118,6 +128,10 @@ class MirrorPart:
             told["log_partition"] = told["log_partition"] if self.log_partition is None else self.log_partition
         if told.get("lane") in self.lanes:
             told["lane"] = self.lanes[told["lane"]]
+        return self._with_brokers(told) if self.on_mirror else told
+
+    @staticmethod
+    def _with_brokers(told: Line) -> Line:
         if told["kind"] == "coordinator" and told.get("leader", -1) >= 0:
             told["leader"] += FIRST_BROKER
         if told.get("api") == "FIND_COORDINATOR" and told.get("coordinator", -1) >= 0:
@@ -130,7 +144,7 @@ class MirrorPart:
         """Returns a line, or an entry in one, with its place on the source; None: of a topic or record that is not
         there."""
         name, id_ = line.get("topic"), line.get("topic_id")
-        if name is None and id_ is None:
+        if not self.on_mirror or (name is None and id_ is None):
             return dict(line)
         topic = self._by_name.get(str(name)) if name is not None else self._by_id.get(str(id_))
         if topic is None:
@@ -209,59 +223,111 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
     Raises:
         OSError: the disk refuses.
     """
-    part = mirror_part(source, mirror, topics)
+    there, again = legs_after_the_first(source, mirror, topics)
     for file in source.history_files():
         lines: Iterable[Line] = raw_lines(file)
         if file.stem in MERGED:
-            on_mirror = _on_source(_of_the_group(raw_lines(mirror.history / file.name), part), part)
-            own = list(_until_left(lines, part))
-            gone = _members_gone(own, part) if file.stem == "offsets" else ()
-            lines = sorted((*own, *gone, *on_mirror), key=itemgetter("time_ns"))
-        elif file.stem.startswith("consumer-") and _is_on_mirror(file):
-            lines = _on_source(lines, part)
+            lines = sorted(_merged(file, mirror.history / file.name, there, again), key=itemgetter("time_ns"))
+        elif file.stem.startswith("consumer-"):
+            leg = {MIRROR: there, SOURCE: again}.get(_cluster_of(file))
+            lines = lines if leg is None else _on_source(lines, leg)
+        elif file.stem.startswith("requests-b"):
+            lines = (told for line in lines if (told := _in_its_leg(line, again)) is not None)
         elif file.stem == "sink":
-            lines = map(part.effect, lines)
+            lines = map(there.effect, lines)
         elif file.stem == "run":
-            lines = sorted((*lines, *_told_of_mirror(source, mirror, part)), key=itemgetter("time_ns"))
+            lines = sorted((*lines, *_told_of_legs(source, mirror, there, again)), key=itemgetter("time_ns"))
         _write(place, file.stem, lines)
     for file in mirror.history.glob("requests-b*.jsonl"):
         number = int(file.stem.removeprefix("requests-b")) + FIRST_BROKER
-        _write(place, f"requests-b{number}", _on_source(raw_lines(file), part))
+        _write(place, f"requests-b{number}", _on_source(raw_lines(file), there))
 
 
-def _told_of_mirror(source: RunFolder, mirror: RunFolder, part: MirrorPart) -> Iterator[Line]:
-    if part.came_ns == NEVER:
+def _merged(own: Path, mirrored: Path, there: Leg, again: Leg) -> Iterator[Line]:
+    """Yields what a witness of each cluster wrote in a file of the same name: of all legs, and the ends of members."""
+    first = list(_until_left(raw_lines(own), there.came_ns, there.came_wall_ns))
+    on_mirror = list(_on_source(_of_the_group(raw_lines(mirrored), there), there))
+    back = (line for line in _of_the_group(raw_lines(own), again) if "group" in line)  # what is of none is in the first
+    yield from first
+    yield from on_mirror
+    yield from _on_source(back, again)
+    if own.stem == "offsets":
+        yield from _members_gone(first, there)
+        yield from _members_gone(on_mirror, again)
+
+
+def _in_its_leg(line: Line, again: Leg) -> Line | None:
+    return again.on_source(line) if again.has(line["time_ns"]) else line
+
+
+def _told_of_legs(source: RunFolder, mirror: RunFolder, there: Leg, again: Leg) -> Iterator[Line]:
+    if there.came_ns == NEVER:
         return
-    event = fail_over_event(source, mirror, part.topics, part.came_ns, part.log_offset)
+    event = fail_over_event(source, mirror, there.topics, there.came_ns, there.log_offset)
     if event is not None:
         yield event
-    strays = sum(part.strays(raw_lines(file)) for file in _files_on_mirror(source))
-    yield from environment_events(part.topics, event, part.came_ns, strays=strays)
+    back = (
+        None
+        if again.came_ns == NEVER
+        else fail_back_event(source, mirror, there.topics, again.came_ns, again.log_offset)
+    )
+    if back is not None:
+        yield back
+    strays = sum(there.strays(raw_lines(file)) for file in _files_of(source, MIRROR))
+    yield from environment_events(there.topics, event, there.came_ns, strays=strays)
 
 
-def mirror_part(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> MirrorPart:
-    """Returns what the part on the mirror continues, by both histories."""
-    log = [line for line in raw_lines(source.history / "offsets.jsonl") if "log_offset" in line]
-    epochs = [line[name] for line in log for name in EPOCHS if isinstance(line.get(name), int)]
-    there = _files_on_mirror(source)
-    started = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
-    lanes = {line["member"]: line["lane"] for cluster, line in started if cluster != MIRROR}
-    came = [line for cluster, line in started if cluster == MIRROR]
-    came_ns = min((line["time_ns"] for line in came), default=NEVER)
-    left_ns = max(
-        (line["time_ns"] for file in there for line in raw_lines(file) if line["kind"] == "exited"), default=NEVER
+def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> tuple[Leg, Leg]:
+    """Returns what the leg on the mirror continues, and the one on the source after it, by both histories."""
+    log = list(raw_lines(source.history / "offsets.jsonl"))
+    came_ns, came_wall_ns, left_wall_ns = _span_of(source, MIRROR)
+    next_ns, next_wall_ns, ended_wall_ns = _span_of(source, SOURCE)
+    starts = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
+    lanes = {line["member"]: line["lane"] for cluster, line in starts if cluster != MIRROR}
+    came = [line for cluster, line in starts if cluster == MIRROR]
+    there = Leg(
+        topics=tuple(topics),
+        epoch=_highest_epoch(log),
+        log_partition=next((line["log_partition"] for line in reversed(log) if "log_offset" in line), None),
+        log_offset=_last_place(log) + ROOM,
+        came_ns=came_ns,
+        lanes={line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
+        came_wall_ns=came_wall_ns,
+        left_wall_ns=left_wall_ns,
+        next_ns=next_ns,
+        next_wall_ns=next_wall_ns,
+        homes=_homes(source),
     )
-    return MirrorPart(
-        tuple(topics),
-        max(epochs, default=0),
-        log[-1]["log_partition"] if log else None,
-        max((line["log_offset"] for line in log), default=-1) + ROOM,
-        came_ns,
-        {line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
-        NEVER if came_ns == NEVER else wall_ns(source, came_ns),
-        NEVER if left_ns == NEVER else wall_ns(source, left_ns),
-        _homes(source),
+    on_mirror = list(raw_lines(mirror.history / "offsets.jsonl"))
+    again = Leg(
+        on_mirror=False,
+        epoch=there.epoch + _highest_epoch(on_mirror),
+        log_offset=there.log_offset + 1 + _last_place(on_mirror) + ROOM,
+        came_ns=next_ns,
+        came_wall_ns=next_wall_ns,
+        left_wall_ns=ended_wall_ns,
     )
+    return there, again
+
+
+def _highest_epoch(log: Iterable[Line]) -> int:
+    epochs = (line[name] for line in log if "log_offset" in line for name in EPOCHS if isinstance(line.get(name), int))
+    return max(epochs, default=0)
+
+
+def _last_place(log: Iterable[Line]) -> int:
+    return max((line["log_offset"] for line in log if "log_offset" in line), default=-1)
+
+
+def _span_of(source: RunFolder, cluster: str) -> tuple[int, int, int]:
+    """Returns when members came to a cluster that they were told to go to, by both clocks, and when the last of them
+    had ended, by the wall clock; NEVER where it never came to that."""
+    files = _files_of(source, cluster)
+    came_ns = min((line["time_ns"] for file in files for line in _first(file)), default=NEVER)
+    ended = (line["time_ns"] for file in files for line in raw_lines(file) if line["kind"] == "exited")
+    left_ns = max(ended, default=NEVER)
+    came_wall_ns, left_wall_ns = (NEVER if at_ns == NEVER else wall_ns(source, at_ns) for at_ns in (came_ns, left_ns))
+    return came_ns, came_wall_ns, left_wall_ns
 
 
 def _homes(source: RunFolder) -> dict[str, str]:
@@ -271,59 +337,64 @@ def _homes(source: RunFolder) -> dict[str, str]:
     return {line["id"]: line["topic"] for line in told}
 
 
-def _files_on_mirror(source: RunFolder) -> list[Path]:
-    """Returns the files of those incarnations of members that were started on the mirror."""
-    return [file for file in source.history.glob("consumer-*.jsonl") if _is_on_mirror(file)]
+def _files_of(source: RunFolder, cluster: str) -> list[Path]:
+    """Returns the files of those incarnations of members that were told to go to a cluster."""
+    return [file for file in source.history.glob("consumer-*.jsonl") if _cluster_of(file) == cluster]
 
 
-def _is_on_mirror(file: Path) -> bool:
-    """Whether an incarnation of a member was started on the mirror: its first line says so."""
-    return any(line.get("cluster") == MIRROR for line in _first(file))
+def _cluster_of(file: Path) -> str:
+    """Returns to which cluster an incarnation of a member was told to go: its first line says so; empty: to none."""
+    return next((str(line.get("cluster", "")) for line in _first(file)), "")
 
 
 def _first(file: Path) -> list[Line]:
     return list(islice(raw_lines(file), 1))
 
 
-def _until_left(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
-    """Yields the source's own lines; what it says of the group is of no interest since that is on the mirror. A line
-    may be read after members came, and have been written before."""
+def _until_left(lines: Iterable[Line], left_ns: int, left_wall_ns: int) -> Iterator[Line]:
+    """Yields the lines of a cluster; what it says of the group is of no interest since that has left it. A line may be
+    read after members came elsewhere, and have been written before."""
     for line in lines:
-        before = line.get("source_wall_ns", part.came_wall_ns + 1) <= part.came_wall_ns
-        if "group" not in line or line["time_ns"] < part.came_ns or before:
+        before = line.get("source_wall_ns", left_wall_ns + 1) <= left_wall_ns
+        if "group" not in line or line["time_ns"] < left_ns or before:
             yield line
 
 
-def _members_gone(lines: Sequence[Line], part: MirrorPart) -> Iterator[Line]:
-    """Yields the tombstones of the members that the source's log still has when the group comes to the mirror."""
+def _members_gone(lines: Sequence[Line], leg: Leg) -> Iterator[Line]:
+    """Yields the tombstones of the members that the log of the leg before still has when the group comes to a leg;
+    `lines` are of the whole history."""
+    if leg.came_ns == NEVER:
+        return
     members: dict[str, str] = {}
     for line in lines:
         if line["kind"] in ("member", "target", "member_assignment"):
             members[line["member_id"]] = line["group"]
         elif line["kind"] == "group_tombstone" and line.get("record_type") in MEMBER_RECORD_TYPES:
             members.pop(str(line.get("member_id")), "")
+    log_partition = next((line["log_partition"] for line in reversed(lines) if "log_offset" in line), None)
     records = [(group, member, record) for member, group in members.items() for record in MEMBER_RECORD_TYPES]
-    for place, (group, member, record) in enumerate(records, part.log_offset + 1 - ROOM):
-        told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": part.came_ns, "kind": "group_tombstone"}
-        told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": part.came_wall_ns}
-        yield told | {"log_partition": part.log_partition, "log_offset": place}
+    for place, (group, member, record) in enumerate(records, leg.log_offset + 1 - ROOM):
+        told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": leg.came_ns, "kind": "group_tombstone"}
+        told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": leg.came_wall_ns}
+        yield told | {"log_partition": log_partition, "log_offset": place}
 
 
-def _of_the_group(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
-    """Yields what the mirror says of the group since that is there; commits, only while it is; and what could not be
-    read of its log."""
+def _of_the_group(lines: Iterable[Line], leg: Leg) -> Iterator[Line]:
+    """Yields what a cluster says of the group in a leg; commits, only while it is there; and what could not be read of
+    its log."""
     came = False
-    for line in lines:
-        of_log = "log_offset" in line
-        came = came or line["kind"] in MEMBER_LINES
-        written_later = line["kind"] in COMMITS and line.get("source_wall_ns", 0) > part.left_wall_ns
-        of_group = "group" in line and (came if of_log else line["time_ns"] >= part.came_ns)
+    for line in _until_left(lines, leg.next_ns, leg.next_wall_ns):
+        of_log, since = "log_offset" in line, line["time_ns"] >= leg.came_ns
+        since = since and line.get("source_wall_ns", NEVER) >= leg.came_wall_ns  # it may be read late
+        came = came or (line["kind"] in MEMBER_LINES and since)
+        written_later = line["kind"] in COMMITS and line.get("source_wall_ns", 0) > leg.left_wall_ns
+        of_group = "group" in line and (came if of_log else line["time_ns"] >= leg.came_ns)
         if (of_group or line["kind"] == "undecodable") and not written_later:
             yield line
 
 
-def _on_source(lines: Iterable[Line], part: MirrorPart) -> Iterator[Line]:
-    return (told for line in lines if (told := part.on_source(line)) is not None)
+def _on_source(lines: Iterable[Line], leg: Leg) -> Iterator[Line]:
+    return (told for line in lines if (told := leg.on_source(line)) is not None)
 
 
 def _write(place: RunFolder, source: str, lines: Iterable[Line]) -> None:

@@ -50,14 +50,14 @@ def commits_in_effect(batch: Batch) -> Table:
     """Returns the commits that took effect, sorted by (slice, log_offset), tombstones left out.
 
     Columns: those of OFFSETS_LOG_COMMITS (`families.py`); effect_ns (when it took effect); `stretch` (numbered between
-    tombstones, and from where the group is on a mirror it failed over to, for there it had no position yet); `peak`
+    tombstones, and from where the group is on another cluster, whose positions are others); `peak`
     (the greatest committed offset before it in its stretch, NONE if none) and `peak_row`; `committer` (a member,
     UNKNOWN, OPERATOR, AMBIGUOUS or STRANGER) and its `incarnation` (-1 unknown); `owned` (1 the committer owned the
     partition there, 0 others did, -1 nobody knows).
     """
     log = _effective(batch)
     tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE
-    stretch = np.cumsum(tombstones | _firsts(log["slice"]) | _first_on_mirror(batch, log))
+    stretch = np.cumsum(tombstones | _firsts(log["slice"]) | _first_of_leg(batch, log))
     found = log.having(stretch=stretch).take(~tombstones)
     peak_row = max_before(found["stretch"], found["committed_offset"])
     committer = _committers(batch, found, "member")
@@ -77,19 +77,18 @@ def commits_in_effect(batch: Batch) -> Table:
     )
 
 
-def _first_on_mirror(batch: Batch, log: Table) -> Bools:
-    """Returns which rows of the offsets log are the first of their slice since the group is on the mirror."""
-    there = is_on_mirror(batch, log)
-    return there & starts_of(joined(log["slice"], there.astype(np.int64)))
+def _first_of_leg(batch: Batch, log: Table) -> Bools:
+    """Returns which rows of the offsets log are the first of their slice since the group failed over."""
+    legs = legs_in_log(batch, log)
+    first: Bools = (legs > 0) & starts_of(joined(log["slice"], legs))
+    return first
 
 
-def is_on_mirror(batch: Batch, log: Table) -> Bools:
-    """Returns which rows of the offsets log are of the mirror that the group failed over to."""
-    fail_over = batch.trial_context.fail_over
-    if fail_over is None:
-        return np.zeros(len(log), np.bool_)
-    there: Bools = log["log_offset"] > fail_over.log_offset
-    return there
+def legs_in_log(batch: Batch, log: Table) -> Ints:
+    """Returns of which leg each row of the offsets log is: how often the group had failed over by then."""
+    ends = np.array([one.log_offset for one in batch.trial_context.fail_overs], np.int64)
+    legs: Ints = np.searchsorted(ends, log["log_offset"], side="left").astype(np.int64)
+    return legs
 
 
 def from_outside(committers: Ints) -> dict[str, Array]:

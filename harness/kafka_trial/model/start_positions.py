@@ -18,7 +18,7 @@ import numpy as np
 
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.clients import incarnation_at, known_clients, members_of
-from kafka_trial.model.commits_log import commits_in_effect, is_on_mirror
+from kafka_trial.model.commits_log import commits_in_effect, legs_in_log
 from kafka_trial.model.handlers import completions
 from kafka_trial.model.inferred_ownership_epochs import fetches
 from kafka_trial.model.instants import at_earliest, at_earliest_in_logs, at_latest, at_latest_in_logs
@@ -148,32 +148,33 @@ def floors(batch: Batch) -> Ints:
     durable = _durable(batch)
     starts = batch.log_starts[ownership_epochs(batch)["slice"]]
     floor = np.where(answered != NONE, answered, durable)
-    floor = np.maximum(floor, np.where(_on_mirror(batch), least_on_mirror(batch), NONE))
+    floor = np.maximum(floor, least_after_fail_over(batch))
     floor = np.where(batch.untimed(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
     floor = np.where(without_right(batch), NONE, floor)  # and nobody told these where to start
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
 
 
-def _on_mirror(batch: Batch) -> Bools:
-    """Returns which ownership epochs began since the group is on a mirror."""
-    fail_over, opened_ns = batch.trial_context.fail_over, ownership_epochs(batch)["open_ns"]
-    return np.zeros(len(opened_ns), np.bool_) if fail_over is None else opened_ns >= fail_over.at_ns
+def _legs(batch: Batch) -> Ints:
+    """Returns in which leg each ownership epoch began: how often the group had failed over by then."""
+    came_ns = np.array([one.at_ns for one in batch.trial_context.fail_overs], np.int64)
+    legs: Ints = np.searchsorted(came_ns, ownership_epochs(batch)["open_ns"], side="right").astype(np.int64)
+    return legs
 
 
-def least_on_mirror(batch: Batch) -> Ints:
-    """Returns from where each ownership epoch had to begin at least if it is the first on a mirror that the group
-    failed over to; NONE: nobody knows."""
-    fail_over = batch.trial_context.fail_over
-    told = {} if fail_over is None else fail_over.least
-    by_slice = [told.get(number) for number in batch.slices.tolist()]
-    least = np.array([NONE if one is None else one for one in by_slice], np.int64)
-    return least[ownership_epochs(batch)["slice"]]
+def least_after_fail_over(batch: Batch) -> Ints:
+    """Returns from where each ownership epoch had to begin at least if it is the first since the group failed over;
+    NONE: nobody knows, or it had not failed over."""
+    least = np.full((len(batch.trial_context.fail_overs) + 1, batch.size), NONE, np.int64)
+    for leg, fail_over in enumerate(batch.trial_context.fail_overs, 1):
+        told = [fail_over.least.get(number) for number in batch.slices.tolist()]
+        least[leg] = [NONE if one is None else one for one in told]
+    return least[_legs(batch), ownership_epochs(batch)["slice"]]
 
 
 def begun_anywhere(batch: Batch) -> Bools:
-    """Returns which ownership epochs began on a mirror before the group had committed there, where nobody knows from
-    where they had to begin."""
-    unknown: Bools = _on_mirror(batch) & (_durable(batch) < 0) & (least_on_mirror(batch) == NONE)
+    """Returns which ownership epochs began on another cluster before the group had committed there, where nobody knows
+    from where they had to begin."""
+    unknown: Bools = (_legs(batch) > 0) & (_durable(batch) < 0) & (least_after_fail_over(batch) == NONE)
     return unknown
 
 
@@ -223,11 +224,11 @@ def _durable(batch: Batch) -> Ints:
     """Returns the committed offset that stood when each ownership epoch opened, the lowest of those possible; else
     NONE."""
     held, log = ownership_epochs(batch), commits_in_effect(batch)
-    if batch.trial_context.fail_over is not None:  # those of the source count for who began there
-        there, moved = is_on_mirror(batch, log), _on_mirror(batch)
-        on_source, on_mirror = (_lowest_durable(held, log.take(rows), batch) for rows in (~there, there))
-        return np.where(moved, on_mirror, on_source)
-    return _lowest_durable(held, log, batch)
+    committed_in, began_in = legs_in_log(batch, log), _legs(batch)
+    durable = _lowest_durable(held, log.take(committed_in == 0), batch)
+    for leg in range(1, len(batch.trial_context.fail_overs) + 1):  # the commits of a leg count for who began in it
+        durable = np.where(began_in == leg, _lowest_durable(held, log.take(committed_in == leg), batch), durable)
+    return durable
 
 
 def _lowest_durable(held: Table, log: Table, batch: Batch) -> Ints:

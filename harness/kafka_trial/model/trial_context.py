@@ -422,11 +422,11 @@ class PositionProducer:
 
 @dataclass(frozen=True)
 class MirrorStart:
-    """How a slice was taken up on a mirror, in offsets of the source; None: nobody knows.
+    """How a slice was taken up on another cluster, in offsets of the source; None: nobody knows.
 
-    `committed`: what was committed on the source when the group left. `started`: the position that the group had on the
-    mirror when it came. `earliest`: the least that the mirror may have translated its position to. `least`: from where
-    the group had to go on at least.
+    `committed`: what was committed where the group left. `started`: the position that the group had there when it came.
+    `earliest`: the least that its way explains: to which the mirror may have translated its position or, on the source,
+    the position that it had left there. `least`: from where the group had to go on at least.
     """
 
     slice: int
@@ -438,15 +438,17 @@ class MirrorStart:
 
 @dataclass(frozen=True)
 class FailOver:
-    """How the group came to a mirror, where it is from `at_ns` on; what it did there is told in offsets of the source.
+    """How the group came to a mirror, or back to the source (`back`), where it is from `at_ns` on; what it does on a
+    mirror is told in offsets of the source.
 
-    `log_offset`: the last place in the offsets log that is of the source (-1: none).
+    `log_offset`: the last place in the offsets log that is of the cluster that it left (-1: none).
     """
 
     at_ns: int
     log_offset: int
     way: str = ""
     starts: tuple[MirrorStart, ...] = ()
+    back: bool = False
 
     @property
     def least(self) -> Mapping[int, int | None]:
@@ -516,7 +518,7 @@ class TrialContext:
     forwarded_effects: int = 0  # of records whose ids lie in several of the trial's topics
     compacted: tuple[str, ...] = ()  # the topics that were, at any time
     dated_by_brokers: bool = False  # its records have the time at which a broker wrote them (LogAppendTime)
-    fail_over: FailOver | None = None
+    fail_overs: tuple[FailOver, ...] = ()  # in their order; a leg is the group's time on one cluster, before or after
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()
     printed: tuple[PrintedLines, ...] = ()

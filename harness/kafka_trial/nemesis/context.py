@@ -191,6 +191,14 @@ class MirrorTarget(Protocol):
         """Ends the members, and starts them on the mirror."""
         ...
 
+    def context_back(self, context: FaultContext) -> FaultContext:
+        """Returns what may be touched and asked since the group is back."""
+        ...
+
+    def fail_back(self, way: str, *, margin_s: float) -> FailOverOutcome:
+        """Ends the members on the mirror, and starts them on their first cluster."""
+        ...
+
 
 class OffsetsLog:
     """Events of one group in history/offsets.jsonl since the last look (O)."""

@@ -400,8 +400,8 @@ def figures(inside: Sequence[LinkSnapshot]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class FailOverOutcome:
-    """How a group came to the mirror: when its members had left the source, and whether all were in their group on the
-    mirror in time."""
+    """How a group came to another cluster: when its members had left the one, and whether all were in their group on
+    the other in time."""
 
     left_ns: int
     joined: bool

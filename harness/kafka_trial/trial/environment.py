@@ -92,7 +92,7 @@ class TrialEnvironment:
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
     mirror: MirrorSide | None = None  # the cluster to which the group may fail over
-    moved: bool = False  # the group has failed over to it
+    on_mirror: bool = False  # the group has failed over to it, and not back
     absent: set[str] = field(default_factory=set)  # the topics that are not there yet
     played: Plan | None = None  # what it played itself, and what its roles were
     _producer: ProducerHandle | BorrowedLoad | None = field(default=None)
@@ -169,12 +169,24 @@ class TrialEnvironment:
         """Goes on with the mirror in the place of the cluster: what is asked, awaited and healed is there now."""
         mirror = self.mirror
         assert mirror is not None, "opened by `open_mirror`"
-        self.moved = True
+        self.on_mirror = True
         self.opening_burst = {
             (mirror.named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
         }
         self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
         self.lanes, self.progress, self.watch = mirror.lanes, mirror.progress(), mirror.watch()
+
+    def move_to_source(self) -> None:
+        """Goes on with the source again."""
+        mirror = self.mirror
+        assert mirror is not None, "the group is there"
+        self.on_mirror, source = False, mirror.source
+        named = {on_mirror: topic for topic, on_mirror in mirror.named.items()}
+        self.opening_burst = {
+            (named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
+        }
+        self.cluster, self.admin, self.topics, self.lanes = source.cluster, source.admin, source.topics, source.lanes
+        self.progress, self.watch = mirror.progress(back=True), mirror.watch(back=True)
 
     def create_later_topic(self, name: str) -> None:
         """Creates a topic that comes later, by its name in the scenario, and begins its load; any thread may ask it."""
@@ -373,7 +385,7 @@ class TrialEnvironment:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
         self.console.say(f"load: {counts_in_words(counts)}")
-        if self.mirror is not None and self.moved:
+        if self.mirror is not None and self.on_mirror:
             self.mirror.await_copies()  # else the group would seem to be done
         self._tell_of_sink()
 
@@ -460,6 +472,8 @@ class TrialEnvironment:
         states = snapshot_all(self.witnesses, within_s=SNAPSHOT_WITHIN_S)
         if self.mirror is not None:
             self.mirror.read_offset_syncs()
+            if wrong := self.mirror.came_home():
+                self.record("environment", message=wrong)
         for witness in self.witnesses:
             if (state := states[witness.name]) != "complete":
                 why = f": {witness.message}" if witness.message else ""

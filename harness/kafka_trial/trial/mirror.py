@@ -3,7 +3,7 @@
 Witnesses of the mirror write into a run folder of their own (`mirror/joined_history.py` makes one history of both). The
 group goes there in one of three ways: by the positions that MirrorMaker has translated, by those of the source copied
 as they are, or by a time. From then on the trial is on the mirror: what follows, drain and snapshot included, asks its
-brokers. Opened by `mirror_setup.py`.
+brokers; unless the group goes back. Opened by `mirror_setup.py`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.cluster.mirror_maker import MirrorSettings, mirror_maker
+from kafka_trial.cluster.mirror_maker import ENDS_WITHIN_S, MirrorSettings, mirror_maker
 from kafka_trial.consumers.consumer import Group
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
 from kafka_trial.mirror.fail_over_event import OFFSET_SYNCS
-from kafka_trial.mirror.joined_history import MIRROR
-from kafka_trial.nemesis.fail_over import RAW, TRANSLATED
+from kafka_trial.mirror.joined_history import MIRROR, SOURCE
+from kafka_trial.nemesis.fail_over import BY_TIMESTAMP, RAW, TRANSLATED
 from kafka_trial.nemesis.samples import FailOverOutcome
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until
@@ -32,6 +32,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress
 from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.trial.topics import delete_topics_made
 from kafka_trial.witness.witness import Witness, start_witnesses
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
 SYNCS_READ_WITHIN_S: Final = 40.0
 COPIES_WITHIN_S: Final = 60.0
 JOINS_WITHIN_S: Final = 30.0
+OWN_RECORDS: Final = 500  # of the mirror's own topic
+HOME_WITHIN_S: Final = 30.0
+HOME: Final = "came-home.json"  # in the run folder of the mirror: what of its records was copied to the source
+INTERNAL: Final = "mm2-"  # MirrorMaker's own topics
+EMPTY_WITHIN_S: Final = 60.0  # members that were killed on the source are in its group until their sessions expire
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,8 @@ class MirrorSide:
     """What is open on the mirror during one trial: its cluster, the lanes of the members, and what topics are called
     there, in the order of the source's.
 
-    `begins`: where each partition's own records begin, by the names of the source. `on_move` is called when the members
-    have left the source, before they are started here.
+    `begins`: where each partition's own records begin, by the names of the source. `on_move` and `on_return` are called
+    when the members have left one cluster, before they are started on the other.
     """
 
     source: SourceSide
@@ -77,6 +83,7 @@ class MirrorSide:
     folder: RunFolder
     begins: Mapping[Slice, int]
     on_move: Callable[[], None]
+    on_return: Callable[[], None]
     maker: Child | None = field(default=None)
     witnesses: Sequence[Witness] = ()
 
@@ -165,7 +172,7 @@ class MirrorSide:
             for partition, end in self.admin.log_ends(on_mirror).items()
         }
 
-    # --- the way there ----------------------------------------------------------------------------------------------
+    # --- the way there, and back ------------------------------------------------------------------------------------
 
     def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailOverOutcome:
         """Ends the members, and starts them on the mirror, from positions that `way` gives them.
@@ -188,6 +195,50 @@ class MirrorSide:
         )
         late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
         return FailOverOutcome(left_ns, joined=not late)
+
+    def fail_back(self, way: str, *, margin_s: float) -> FailOverOutcome:
+        """Ends the members, and starts them on the source, from the positions that they had left there or, by way of a
+        time, from others.
+
+        Raises:
+            UnjudgeableError: positions could not be read or written.
+            WaitTimeout: the group on the source still had members.
+        """
+        source = self.source
+        since_ms = time.time_ns() // 1_000_000 - round(1000 * margin_s)
+        source.group.leave_all()
+        left_ns = time.monotonic_ns()
+        for lane in source.lanes[:-1]:
+            source.cluster.toxiproxy.reset(lane.proxies.values())
+        wait_until(
+            lambda: not source.admin.describe_group(source.group_name)["members"],
+            within_s=EMPTY_WITHIN_S,
+            what="the group to be empty on the source",
+            every_s=0.25,
+            alive=lambda: self.lost,
+        )
+        if way == BY_TIMESTAMP:
+            for name in source.topics:
+                to = source.admin.offsets_since(name, since_ms)
+                source.admin.set_committed_offsets(source.group_name, name, to)
+        self.on_return()
+        source.group.move_to_cluster(
+            SOURCE, source.lanes, source.topics, group_size=lambda: source.admin.stable_size(source.group_name)
+        )
+        late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
+        return FailOverOutcome(left_ns, joined=not late)
+
+    def context_back(self, context: FaultContext) -> FaultContext:
+        """Returns what faults may touch and ask since the group is on the source again."""
+        source = self.source
+        return replace(
+            context,
+            cluster=source.cluster,
+            admin=source.admin,
+            topic=source.topics[0],
+            history=source.folder.history,
+            workload_lane=source.lanes[-1],
+        )
 
     def context_after(self, context: FaultContext) -> FaultContext:
         """Returns what faults may touch and ask since the group is on the mirror; the load is not there."""
@@ -218,27 +269,64 @@ class MirrorSide:
 
     # --- what is asked there ----------------------------------------------------------------------------------------
 
-    def progress(self) -> Progress:
-        """Returns how far the group is on the mirror, of what is its to do there: from where it began."""
+    def progress(self, *, back: bool = False) -> Progress:
+        """Returns how far the group is on the mirror, or back on the source, of what is its to do there: from where it
+        began."""
         source, consumer = self.source, self.source.trial_spec.consumer
+        topics, admin = (source.topics, source.admin) if back else (self.topics, self.admin)
         progress = Progress(
             source.folder,
-            self.topics,
+            topics,
             source.group_name,
             by_effects=consumer.evidence.sink != "none",
             no_effect=consumer.evidence.no_effect,
-            witnessed=self.folder.history,
+            witnessed=(source.folder if back else self.folder).history,
         )
-        for on_mirror in self.topics:
-            starts = self.admin.committed_offsets(source.group_name, on_mirror)
-            progress.log_starts += [(0, (on_mirror, partition), offset) for partition, offset in starts.items()]
+        for topic in topics:
+            starts = admin.committed_offsets(source.group_name, topic)
+            progress.log_starts += [(0, (topic, partition), offset) for partition, offset in starts.items()]
         return progress
 
-    def watch(self) -> GroupWatch:
-        """Returns how the group is doing there."""
+    def watch(self, *, back: bool = False) -> GroupWatch:
+        """Returns how the group is doing on the mirror, or back on the source."""
         source, spec = self.source, self.source.trial_spec
         places = source.folder.history, source.group_name, spec.consumer, spec.successors
-        return GroupWatch(*places, witnessed=self.folder.history)
+        return GroupWatch(*places, witnessed=(source.folder if back else self.folder).history)
+
+    def came_home(self) -> str | None:
+        """Writes down what the source has of the mirror's records, where MirrorMaker copies both ways; returns what is
+        wrong with it: the mirror's own must be there once, and none that it had from the source."""
+        if not self.settings.own_topics:
+            return None
+        admin, name = self.source.admin, self.settings.own_topics[0]
+        on_source, copies = f"{MIRROR}.{name}", [f"{MIRROR}.{topic}" for topic in self.topics]
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: on_source in admin.topics() and sum(admin.log_ends(on_source).values()) >= OWN_RECORDS,
+                within_s=HOME_WITHIN_S,
+                what="the mirror's own records to come to the source",
+                every_s=0.2,
+            )
+        there = admin.topics()
+        found = {
+            "own_records": OWN_RECORDS,
+            "came_home": sum(admin.log_ends(on_source).values()) if on_source in there else 0,
+            "copied_back": sum(sum(admin.log_ends(topic).values()) for topic in copies if topic in there),
+        }
+        self.folder.write_json(HOME, found)
+        if found["came_home"] == OWN_RECORDS and not found["copied_back"]:
+            return None
+        return (
+            f"of the mirror's own {OWN_RECORDS:,} records {found['came_home']:,} came to the source, and "
+            f"{found['copied_back']:,} of those that it had from there"
+        )
+
+    def delete_what_came_home(self) -> None:
+        """Deletes what MirrorMaker has made on the source, which other trials may use after this one."""
+        if self.maker is not None:
+            self.maker.end(within_s=ENDS_WITHIN_S)  # else it would make them again
+        source = self.source
+        delete_topics_made(source.cluster, source.admin, (INTERNAL, f"{MIRROR}."), frozenset())
 
     def read_offset_syncs(self) -> None:
         """Writes down the offset syncs from which MirrorMaker translates; where they cannot be read, nobody knows

@@ -17,13 +17,15 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.mirror.joined_history import MIRROR
 from kafka_trial.nemesis.fail_over import TRANSLATED
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.scenario import Mirror
+from kafka_trial.scenario import Mirror, Topic
 from kafka_trial.trial.environment import TrialEnvironment
-from kafka_trial.trial.mirror import MirrorSide, SourceSide
+from kafka_trial.trial.mirror import OWN_RECORDS, MirrorSide, SourceSide
 from kafka_trial.trial.setup import cluster_logs_kept
 from kafka_trial.trial.topics import create_topic, delete_topic
 
 USED_WITHIN_S: Final = 60.0
+OWN_SUFFIX: Final = "-of-mirror"
+ONE_COPY: Final = Topic(partitions=1, replication_factor=1, min_insync_replicas=1)
 DELETED_RECORDS: Final = 1000  # of each partition of a topic before it is created anew
 GONE_WITHIN_S: Final = 15.0
 
@@ -46,6 +48,8 @@ def open_mirror(
         offset_lag_max=asked.offset_lag_max,
         translates=trial_spec.fails_over in (None, TRANSLATED),
     )
+    if asked.both_ways:
+        settings = replace(settings, own_topics=(f"{environment.topics[0]}{OWN_SUFFIX}",))
     topics = tuple(map(settings.topic_on_mirror, environment.topics))
     with ExitStack() as stack:
         own = create_run_folder(folder.path / MIRROR, trial_spec.scenario.name, trial_spec.consumer.name)
@@ -73,7 +77,12 @@ def open_mirror(
             console=environment.console,
             stack=environment.stack,
         )
-        side = MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, environment.move_to_mirror)
+        moves = environment.move_to_mirror, environment.move_to_source
+        side = MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, *moves)
+        for own_topic in settings.own_topics:
+            create_topic(ONE_COPY, cluster, admin, own_topic)
+            _use_offsets(environment, cluster, own_topic, ONE_COPY.partitions, OWN_RECORDS)
+            stack.callback(side.delete_what_came_home)
         if asked.source_topics_recreated:
             _recreate_source_topics(side, environment)
         yield side

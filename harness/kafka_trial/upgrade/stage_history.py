@@ -54,20 +54,22 @@ def write_stage(whole: RunFolder, end: StageEnd, place: RunFolder) -> None:
     if whole.payload.exists():
         shutil.copytree(whole.payload, place.payload)
     for name, size in end.sizes_bytes.items():
-        lines = _whole_lines(whole.history / name, size)
-        if name == "run.jsonl":
-            lines = [*_own_phases(lines, end), _end_line(lines, end)]
-        elif name == "observer.jsonl":
-            lines = _last_read(lines)
+        text = _whole_lines(whole.history / name, size)
         with (place.history / name).open("xb") as file:
-            file.writelines(_numbered(lines))
+            if name == "run.jsonl":
+                lines = text.splitlines(keepends=True)
+                file.writelines(_numbered([*_own_phases(lines, end), _end_line(lines, end)]))
+            elif name == "observer.jsonl":
+                file.writelines(_numbered(_last_read(text.splitlines(keepends=True))))
+            else:
+                file.write(text)
 
 
-def _whole_lines(file: Path, size: int) -> list[bytes]:
+def _whole_lines(file: Path, size: int) -> bytes:
     """Returns the lines that were whole when the file had so many bytes."""
     with file.open("rb") as history:
         text = history.read(size)
-    return text[: text.rfind(b"\n") + 1].splitlines(keepends=True)
+    return text[: text.rfind(b"\n") + 1]
 
 
 def _own_phases(lines: Sequence[bytes], end: StageEnd) -> Iterator[bytes]:

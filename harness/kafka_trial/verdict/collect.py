@@ -29,7 +29,7 @@ from kafka_trial.judge.bad_lines import lost_events_in_words
 from kafka_trial.model.absences import hits_nobody
 from kafka_trial.model.liveness_bounds import FRESH_MIN
 from kafka_trial.model.rows import NOWHERE
-from kafka_trial.model.trial_context import TrialContext
+from kafka_trial.model.trial_context import FailOver, TrialContext
 from kafka_trial.model.wall_clock import done_ns
 from kafka_trial.verdict.messages import plain
 from kafka_trial.verdict.unknown_reasons import (
@@ -196,17 +196,22 @@ def _handed_on(trial_context: TrialContext) -> Iterator[str]:
 
 
 def _failed_over(trial_context: TrialContext) -> Iterator[str]:
-    """Yields how far from its last positions a group began on a mirror, and how far back a translation explains."""
-    if (told := trial_context.fail_over) is None:
-        return
+    """Yields how far from its last positions a group began on another cluster, and how far back its way explains."""
+    for told in trial_context.fail_overs:
+        yield _begun_anew(told)
+
+
+def _begun_anew(told: FailOver) -> str:
     known = [(one.committed, one.started, one.earliest) for one in told.starts if one.committed is not None]
     moves = [started - committed for committed, started, _ in known if started is not None]
     back, ahead = -sum(move for move in moves if move < 0), sum(move for move in moves if move > 0)
     bounds = [committed - earliest for committed, _, earliest in known if earliest is not None]
     explained = f"{sum(max(0, one) for one in bounds):,} records in {len(bounds)} of {len(told.starts)} partitions"
-    yield (
-        f"on the mirror (by the way {told.way}) the group began {back:,} records before what it had committed, and "
-        f"{ahead:,} after it; as the mirror translates positions, it may begin as early as {explained} before"
+    where = "back on the source" if told.back else "on the mirror"
+    why = "by the positions that it had left there" if told.back else "as the mirror translates positions"
+    return (
+        f"{where} (by the way {told.way}) the group began {back:,} records before what it had committed, and "
+        f"{ahead:,} after it; {why}, it may begin as early as {explained} before"
     )
 
 

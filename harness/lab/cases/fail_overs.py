@@ -31,14 +31,8 @@ CONSUMER: Final = "python-at-least-once"
 SUITE: Final = "fail-over"
 WAYS: Final = {"translated": "pass", "raw": "fail", "by-timestamp": "fail"}  # and what a trial of each must come to
 USUAL, EMPTY, TRUNCATED, BEHIND = "", "partitions are empty", "the source is truncated", "the group is far behind"
-RECREATED: Final = "the topic was deleted and created again"
-SITUATIONS: Final = (
-    USUAL,
-    EMPTY,
-    TRUNCATED,
-    BEHIND,
-    RECREATED,
-)  # when the group leaves; all but the first by translation alone
+RECREATED, BACK = "the topic was deleted and created again", "the group goes back, and MirrorMaker copies both ways"
+SITUATIONS: Final = (USUAL, EMPTY, TRUNCATED, BEHIND, RECREATED, BACK)  # all but the first by translation alone
 SEEDS: Final = (1, 2, 3, 4, 5)
 TRIES: Final = 2  # of what the machine made unknown
 Cell = tuple[str, str, str, int]  # way, policy, situation, seed
@@ -79,6 +73,10 @@ def scenario_of(way: str, policy: str, situation: str = USUAL) -> Scenario:
         return replace(asked, schedule=(deleted, replace(steps[0], at_s=3, after="healed")))
     if situation == RECREATED:
         return replace(asked, mirror=replace(asked.mirror or Mirror(), policy=policy, source_topics_recreated=True))
+    if situation == BACK:
+        back = Step("fail-back", "all", at_s=1, for_s=2, after="stable")
+        mirror = replace(asked.mirror or Mirror(), policy=policy, both_ways=True)
+        return replace(asked, schedule=(*steps, back), mirror=mirror)
     if situation == BEHIND:  # it handles some hundred records a second
         return replace(asked, load=replace(asked.load, opening_burst=6000, rate_per_s=1200))
     return asked

@@ -336,21 +336,16 @@ class Trial:
         return self.phase_ns("heal") if drain_ns is None else drain_ns
 
     @cached_property
-    def fail_over(self) -> Event | None:
-        return next(iter(self.of_kind("failed_over")), None)
+    def fail_overs(self) -> list[Event]:
+        return sorted(self.of_kind("failed_over"), key=lambda event: event.time_ns)
 
-    @property
-    def fail_over_ns(self) -> float:
-        return FOREVER if self.fail_over is None else self.fail_over.time_ns
+    def last_fail_over(self, at_ns: float) -> Event | None:
+        """The last one until then."""
+        return next((event for event in reversed(self.fail_overs) if event.time_ns <= at_ns), None)
 
-    def is_on_mirror(self, place: int) -> bool:
-        """A place of the offsets log that is of the mirror."""
-        return self.fail_over is not None and place > self.fail_over.details["log_offset"]
-
-    def least_on_mirror(self, tp: tuple[str, int]) -> int | None:
-        """From where the group had to begin there at least; None: nobody knows."""
-        told = () if self.fail_over is None else self.fail_over.details.get("entries", ())
-        return next((one["least_offset"] for one in told if (one["topic"], one["partition"]) == tp), None)
+    def last_fail_over_before(self, place: int) -> Event | None:
+        """The last one before a place of the offsets log."""
+        return next((event for event in reversed(self.fail_overs) if event.details["log_offset"] < place), None)
 
     @cached_property
     def faults_begin_ns(self) -> float:
@@ -1192,9 +1187,9 @@ class Partition:
         result: list[Commit] = []
         for event in sorted(ours + markers, key=lambda e: (e.details["log_offset"], e.kind == "transaction_marker")):
             place, producer = event.details["log_offset"], event.details.get("producer_id")
-            if event.kind == "committed" and self._is_first_on_mirror(place, result):
+            if event.kind == "committed" and (came := self._fail_over_since(place, result)) is not None:
                 none = self._commit(event, event)
-                result.append(replace(none, value=None, effect_ns=self.trial.fail_over_ns))
+                result.append(replace(none, value=None, effect_ns=came.time_ns))
             if event.kind == "committed" and producer is not None:
                 pending[producer] = event
             elif event.kind in ("committed", "commit_tombstone"):
@@ -1206,9 +1201,10 @@ class Partition:
                     result.append(self._commit(ended, event))
         return result
 
-    def _is_first_on_mirror(self, place: int, before: list[Commit]) -> bool:
-        """A group that failed over to a mirror has no position there, as after a tombstone."""
-        return bool(before) and self.trial.is_on_mirror(place) and not self.trial.is_on_mirror(before[-1].place)
+    def _fail_over_since(self, place: int, before: list[Commit]) -> Event | None:
+        """The fail-over since the last commit: the group has other positions there, as after a tombstone."""
+        came = self.trial.last_fail_over_before(place)
+        return came if before and came is not self.trial.last_fail_over_before(before[-1].place) else None
 
     def _commit(self, event: Event, end: Event) -> Commit:
         """A commit, or a tombstone, that `end` gave effect to: itself, or the marker of its transaction."""
@@ -1454,23 +1450,32 @@ class Partition:
 
     def floor(self, ownership_epoch: OwnershipEpoch) -> int | None:
         """Where the ownership epoch had to start; None when nobody knows."""
-        there = ownership_epoch.opened.time_ns >= self.trial.fail_over_ns
-        commits = [commit for commit in self.commits if self.trial.is_on_mirror(commit.place) == there]
-        floor = self._floor_by(ownership_epoch, commits)
-        if not there:
+        came = self.trial.last_fail_over(ownership_epoch.opened.time_ns)
+        floor = self._floor_by(ownership_epoch, self._commits_since(came))
+        if came is None:
             return floor
-        least = self.trial.least_on_mirror(self.tp)
+        least = self._least_since(came)
         if self.is_begun_anywhere(ownership_epoch):
             return None
         return floor if least is None or floor is None else max(floor, least)
 
     def is_begun_anywhere(self, ownership_epoch: OwnershipEpoch | None) -> bool:
-        """It began on a mirror before the group had committed there, and nobody knows from where it had to."""
-        if ownership_epoch is None or ownership_epoch.opened.time_ns < self.trial.fail_over_ns:
+        """It began after a fail-over before the group had committed there, and nobody knows from where it had to."""
+        came = None if ownership_epoch is None else self.trial.last_fail_over(ownership_epoch.opened.time_ns)
+        if ownership_epoch is None or came is None:
             return False
         sure_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns) - TOLERANCE_NS
-        there = [one for one in self.commits if one.value is not None and self.trial.is_on_mirror(one.place)]
-        return self.trial.least_on_mirror(self.tp) is None and all(one.effect_ns >= sure_ns for one in there)
+        there = [one for one in self._commits_since(came) if one.value is not None]
+        return self._least_since(came) is None and all(one.effect_ns >= sure_ns for one in there)
+
+    def _commits_since(self, came: Event | None) -> list[Commit]:
+        """Those on the cluster to which the group had come then; None: on the first one."""
+        return [commit for commit in self.commits if self.trial.last_fail_over_before(commit.place) is came]
+
+    def _least_since(self, came: Event) -> int | None:
+        """From where the group had to begin there at least; None: nobody knows."""
+        told = came.details.get("entries", ())
+        return next((one["least_offset"] for one in told if (one["topic"], one["partition"]) == self.tp), None)
 
     def _floor_by(self, ownership_epoch: OwnershipEpoch, commits: list[Commit]) -> int | None:
         if ownership_epoch.source in self.trial.untimed:
