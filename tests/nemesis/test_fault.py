@@ -13,9 +13,9 @@ from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
     "answers-held broker-kill broker-pause broker-replace broker-restart close cold-reads crash-point cut "
-    "fail-back fail-over finalise-feature half-open handler-failing handler-slow join kill latency leader-move leave move-client "
-    "partitions-added pause poison-record records-deleted refused remote-reads requests-held restart rolling-restart "
-    "slow-link stall terminate topic-created version-roll"
+    "fail-back fail-over finalise-feature half-open handler-failing handler-slow join kill latency leader-move leave "
+    "move-client partitions-added pause poison-record records-deleted refused remote-reads requests-held restart "
+    "rolling-restart slow-link stall terminate topic-created version-roll"
 )
 
 
