@@ -32,9 +32,9 @@ def fail_over(way: str, **mirror: object) -> Scenario:
     return replace(suite, schedule=steps, mirror=replace(suite.mirror or Mirror(), **mirror))  # type: ignore[arg-type]
 
 
-def tried(session: Session, scenario: Scenario, out: Path) -> TrialOutcome:
-    """A trial of the sound consumer."""
-    return session.try_one(scenario, registry.find_consumer(CONSUMER), seed=1, out=out, retry_unknown=1)
+def tried(session: Session, scenario: Scenario, out: Path, consumer: str = CONSUMER) -> TrialOutcome:
+    """A trial of a sound consumer."""
+    return session.try_one(scenario, registry.find_consumer(consumer), seed=1, out=out, retry_unknown=1)
 
 
 def starts_of(outcome: TrialOutcome) -> Iterator[tuple[int, int, int]]:
@@ -91,9 +91,12 @@ def going_back(way: str, **mirror: object) -> Scenario:
     return replace(there, schedule=(*there.schedule, back))
 
 
-def test_the_way_back_begins_where_the_group_had_left(kafka_trial_session: Session, tmp_path: Path) -> None:
+@pytest.mark.parametrize("consumer", [CONSUMER, f"{CONSUMER}/consumer-protocol"])
+def test_the_way_back_begins_where_the_group_had_left(
+    kafka_trial_session: Session, tmp_path: Path, consumer: str
+) -> None:
     """What it did on the mirror it does again; what the mirror has of its own comes home once, and nothing else."""
-    outcome = tried(kafka_trial_session, going_back("left", both_ways=True), tmp_path / "run")
+    outcome = tried(kafka_trial_session, going_back("left", both_ways=True), tmp_path / "run", consumer)
     assert outcome.verdict.verdict == "pass", outcome.text
     there, back = (line for line in raw_lines(outcome.folder.history / "run.jsonl") if line["kind"] == "failed_over")
     starts = [(one["committed_offset"], one["started_offset"], one["earliest_offset"]) for one in back["entries"]]

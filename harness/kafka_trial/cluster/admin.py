@@ -329,6 +329,15 @@ class Admin:
             return None
         return len(described["members"]) if described.get("group_state") == "Stable" else 0
 
+    def group_state(self, group: str) -> str | None:
+        """Returns the state of a group of either protocol, as a broker lists it (KIP-518); None: none of them knows it.
+
+        Raises:
+            UnjudgeableError: a broker did not answer.
+        """
+        listed = self._ask(lambda client: client.list_groups())
+        return next((one["group_state"] for one in listed if one["group_id"] == group), None)
+
     def move_leader(self, topic: str, partition: int, broker: int, *, within_s: float = 15.0) -> None:
         """Makes `broker` the leader: reorders the replicas so that it is preferred, then elects the preferred one."""
         from kafka.structs import TopicPartition

@@ -360,9 +360,8 @@ class FaultRunner:
             idle = Consequence.CHANGES_TOPIC in does
             target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop, idle=idle)
             planned, scope = replace(planned, resolved=target.name), spec.scope_of(planned.options)
-            injection = Injection(
-                self.context, planned, target, scope=scope, consequences=does, stop=self.stop, rng=rng
-            )
+            where = self.context
+            injection = Injection(where, planned, target, scope=scope, consequences=does, stop=self.stop, rng=rng)
             if spec.waits:
                 injection.journal("armed")
             else:
@@ -372,6 +371,8 @@ class FaultRunner:
             with self._lock:
                 self.opened.append(act)
             act.evidence = next(play)
+            if injection.context is not where:  # the group has moved to another cluster, and with it what follows
+                self.context = injection.context
         except (KafkaTrialError, OSError) as error:
             self._failed(planned, injection, error)
             return None

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.mirror_maker import ENDS_WITHIN_S, MirrorSettings, mirror_maker
 from kafka_trial.consumers.consumer import Group
-from kafka_trial.errors import WaitTimeout
+from kafka_trial.errors import KafkaTrialError, WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
 from kafka_trial.mirror.fail_over_event import OFFSET_SYNCS
@@ -187,8 +187,9 @@ class MirrorSide:
         else:
             self._lose_source()
         left_ns = time.monotonic_ns()
-        if way != TRANSLATED:
-            self._write_positions(way, since_ms=since_ms)
+        with self._started_again_on_error():
+            if way != TRANSLATED:
+                self._write_positions(way, since_ms=since_ms)
         self.on_move()
         source.group.move_to_cluster(
             MIRROR, self.lanes, self.topics, group_size=lambda: self.admin.stable_size(source.group_name)
@@ -208,19 +209,12 @@ class MirrorSide:
         since_ms = time.time_ns() // 1_000_000 - round(1000 * margin_s)
         source.group.leave_all()
         left_ns = time.monotonic_ns()
-        for lane in source.lanes[:-1]:
-            source.cluster.toxiproxy.reset(lane.proxies.values())
-        wait_until(
-            lambda: not source.admin.describe_group(source.group_name)["members"],
-            within_s=EMPTY_WITHIN_S,
-            what="the group to be empty on the source",
-            every_s=0.25,
-            alive=lambda: self.lost,
-        )
-        if way == BY_TIMESTAMP:
-            for name in source.topics:
-                to = source.admin.offsets_since(name, since_ms)
-                source.admin.set_committed_offsets(source.group_name, name, to)
+        with self._started_again_on_error():
+            self._regain_source()
+            if way == BY_TIMESTAMP:
+                for name in source.topics:
+                    to = source.admin.offsets_since(name, since_ms)
+                    source.admin.set_committed_offsets(source.group_name, name, to)
         self.on_return()
         source.group.move_to_cluster(
             SOURCE, source.lanes, source.topics, group_size=lambda: source.admin.stable_size(source.group_name)
@@ -259,6 +253,34 @@ class MirrorSide:
         for member in self.source.group.members:
             if member.alive:
                 self.source.group.kill(member)
+
+    def _regain_source(self) -> None:
+        """Gives the members their cluster back, and waits until their group has no member there any more: positions are
+        taken from those who are in none, and those who come must not wait for those who had been killed."""
+        source = self.source
+        for lane in source.lanes[:-1]:
+            source.cluster.toxiproxy.reset(lane.proxies.values())
+        wait_until(
+            lambda: source.admin.group_state(source.group_name) in (None, "Empty", "Dead"),
+            within_s=EMPTY_WITHIN_S,
+            what="the group to be empty on the source",
+            every_s=0.25,
+            alive=lambda: self.lost,
+        )
+
+    @contextmanager
+    def _started_again_on_error(self) -> Iterator[None]:
+        """Where the body fails, starts the members again where they were: they are not to blame for having ended."""
+        source = self.source
+        try:
+            yield
+        except KafkaTrialError:
+            for lane in self.source.lanes[:-1]:
+                source.cluster.toxiproxy.reset(lane.proxies.values())
+            for member in source.group.members:
+                if not member.alive:
+                    source.group.restart(member)
+            raise
 
     def _write_positions(self, way: str, *, since_ms: int) -> None:
         source = self.source
