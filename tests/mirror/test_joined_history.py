@@ -76,9 +76,11 @@ def both(tmp_path: Path) -> RunFolder:
     controller = {"at": 1, "kind": "controller", "leader": 0, "epoch": 1}
     coordinator = {"at": 21, "kind": "coordinator", "group": "g", "leader": 0}
     _write(mirror, "observer", [controller, coordinator, *_read(THERE, "abcde", first=100)])
-    synced, late = _commit(15, 102, 0, THERE), _commit(85, 101, 3, THERE)
-    group = {"at": 21, "kind": "group", "group": "g", "epoch": 1, "members": [], "log_partition": 1, "log_offset": 1}
-    _write(mirror, "offsets", [synced, group, _commit(24, 105, 2, THERE), late])
+    synced, late = _commit(15, 102, 0, THERE), _commit(80, 101, 4, THERE)
+    told = {"kind": "group", "group": "g", "epoch": 1, "log_partition": 1}
+    group = {"at": 21, **told, "members": [{"member_id": "id"}], "log_offset": 1}
+    empty = {"at": 80, **told, "members": [], "log_offset": 3}
+    _write(mirror, "offsets", [synced, group, _commit(24, 105, 2, THERE), empty, late])
     fetch = [{"topic_id": "id of source.t", "partition": 0, "offset": 102}]
     asked = {"at": 22, "kind": "request", "api": "FETCH", "lane": 0, "entries": fetch, "line": 1}
     of_mirror_maker = {"at": 23, "kind": "request", "api": "METADATA", "entries": [{"topic": "mm2-status"}], "line": 2}
@@ -112,7 +114,7 @@ def test_the_offsets_log_goes_on_where_that_of_the_source_ended(both: RunFolder)
         ("t", 5, 9 + ROOM + 3),
     ]
     assert {line["log_partition"] for line in lines} == {3}
-    assert [line["seq"] for line in lines] == list(range(4))
+    assert [line["seq"] for line in lines] == list(range(5))
 
 
 def test_members_of_the_source_are_gone_when_the_group_comes_to_the_mirror(both: RunFolder) -> None:
@@ -256,9 +258,10 @@ def back(both: RunFolder) -> RunFolder:
         {"at": 80, "kind": "exited", "code": 0, **again},
     ]
     _write(source, "consumer-m0-2", work)
-    group = {"kind": "group", "group": "g", "members": [], "log_partition": 3}
-    expired = {"at": 30, **group, "epoch": 4, "log_offset": 9, "source_wall_ns": 30 * SECOND_NS}
-    joined = {"at": 61, **group, "epoch": 5, "log_offset": 11, "source_wall_ns": 61 * SECOND_NS}
+    group = {"kind": "group", "group": "g", "log_partition": 3}
+    expired = {"at": 30, **group, "members": [], "epoch": 4, "log_offset": 9, "source_wall_ns": 30 * SECOND_NS}
+    joined = {"at": 61, **group, "members": [{"member_id": "id"}], "epoch": 5, "log_offset": 11}
+    joined |= {"source_wall_ns": 61 * SECOND_NS}
     held = {"at": 22, "kind": "member", "group": "g", "member_id": "there", "log_partition": 1, "log_offset": 1}
     log = [_commit(10, 2, 7, HERE), _commit(18, 3, 8, HERE), expired, _commit(57, 4, 10, HERE), joined]
     _write(source, "offsets", [*log, _commit(70, 5, 12, HERE)])

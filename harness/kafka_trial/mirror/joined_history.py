@@ -47,6 +47,8 @@ SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were start
 ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
 ROOM: Final = 10_000  # places between both offsets logs, for the tombstones of the source's members
 MEMBER_RECORD_TYPES: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
+CLASSIC_GROUP: Final = 2  # the type of the record that has a whole group
+MEMBERS_OF_KIP_848: Final = ("member", "target", "member_assignment")
 EPOCHS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
 LISTS: Final = ("entries", "assigned", "pending")
 COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
@@ -60,9 +62,9 @@ NEVER: Final = 2**63 - 1
 class Leg:
     """What a leg after the first continues. Where it is on the mirror: what its `topics` are on the source.
 
-    `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, of the leg before. From when
-    to when members were at work in it, and when they came to the next one (`next_ns`): `…_wall_ns` by the wall clock,
-    the others by the monotonic one. `lanes`: which lane of a member on the source its lane on the mirror is; `homes`:
+    `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, of the leg before. When
+    members came, and when they came to the next leg (`next_ns`): `…_wall_ns` by the wall clock, the others by the
+    monotonic one. `lanes`: which lane of a member on the source its lane on the mirror is; `homes`:
     of which topic of the source each id is.
     """
 
@@ -74,7 +76,6 @@ class Leg:
     came_ns: int = NEVER
     lanes: Mapping[int, int] = field(default_factory=dict)
     came_wall_ns: int = NEVER
-    left_wall_ns: int = NEVER
     next_ns: int = NEVER
     next_wall_ns: int = NEVER
     homes: Mapping[str, str] = field(default_factory=dict)
@@ -280,8 +281,8 @@ def _told_of_legs(source: RunFolder, mirror: RunFolder, there: Leg, again: Leg) 
 def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> tuple[Leg, Leg]:
     """Returns what the leg on the mirror continues, and the one on the source after it, by both histories."""
     log = list(raw_lines(source.history / "offsets.jsonl"))
-    came_ns, came_wall_ns, left_wall_ns = _span_of(source, MIRROR)
-    next_ns, next_wall_ns, ended_wall_ns = _span_of(source, SOURCE)
+    came_ns, came_wall_ns = _came_to(source, MIRROR)
+    next_ns, next_wall_ns = _came_to(source, SOURCE)
     starts = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
     lanes = {line["member"]: line["lane"] for cluster, line in starts if cluster != MIRROR}
     came = [line for cluster, line in starts if cluster == MIRROR]
@@ -293,7 +294,6 @@ def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[
         came_ns=came_ns,
         lanes={line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
         came_wall_ns=came_wall_ns,
-        left_wall_ns=left_wall_ns,
         next_ns=next_ns,
         next_wall_ns=next_wall_ns,
         homes=_homes(source),
@@ -305,7 +305,6 @@ def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[
         log_offset=there.log_offset + 1 + _last_place(on_mirror) + ROOM,
         came_ns=next_ns,
         came_wall_ns=next_wall_ns,
-        left_wall_ns=ended_wall_ns,
     )
     return there, again
 
@@ -319,15 +318,11 @@ def _last_place(log: Iterable[Line]) -> int:
     return max((line["log_offset"] for line in log if "log_offset" in line), default=-1)
 
 
-def _span_of(source: RunFolder, cluster: str) -> tuple[int, int, int]:
-    """Returns when members came to a cluster that they were told to go to, by both clocks, and when the last of them
-    had ended, by the wall clock; NEVER where it never came to that."""
-    files = _files_of(source, cluster)
-    came_ns = min((line["time_ns"] for file in files for line in _first(file)), default=NEVER)
-    ended = (line["time_ns"] for file in files for line in raw_lines(file) if line["kind"] == "exited")
-    left_ns = max(ended, default=NEVER)
-    came_wall_ns, left_wall_ns = (NEVER if at_ns == NEVER else wall_ns(source, at_ns) for at_ns in (came_ns, left_ns))
-    return came_ns, came_wall_ns, left_wall_ns
+def _came_to(source: RunFolder, cluster: str) -> tuple[int, int]:
+    """Returns when members came to a cluster that they were told to go to, by both clocks; NEVER: they were not."""
+    starts = (line["time_ns"] for file in _files_of(source, cluster) for line in _first(file))
+    came_ns = min(starts, default=NEVER)
+    return came_ns, NEVER if came_ns == NEVER else wall_ns(source, came_ns)
 
 
 def _homes(source: RunFolder) -> dict[str, str]:
@@ -367,7 +362,7 @@ def _members_gone(lines: Sequence[Line], leg: Leg) -> Iterator[Line]:
         return
     members: dict[str, str] = {}
     for line in lines:
-        if line["kind"] in ("member", "target", "member_assignment"):
+        if line["kind"] in MEMBERS_OF_KIP_848:
             members[line["member_id"]] = line["group"]
         elif line["kind"] == "group_tombstone" and line.get("record_type") in MEMBER_RECORD_TYPES:
             members.pop(str(line.get("member_id")), "")
@@ -380,17 +375,30 @@ def _members_gone(lines: Sequence[Line], leg: Leg) -> Iterator[Line]:
 
 
 def _of_the_group(lines: Iterable[Line], leg: Leg) -> Iterator[Line]:
-    """Yields what a cluster says of the group in a leg; commits, only while it is there; and what could not be read of
-    its log."""
-    came = False
+    """Yields what a cluster says of the group in a leg; commits, only while it has members there: MirrorMaker writes
+    positions of a group as soon as it has none; and what could not be read of its log."""
+    came, present = False, set[str]()
     for line in _until_left(lines, leg.next_ns, leg.next_wall_ns):
         of_log, since = "log_offset" in line, line["time_ns"] >= leg.came_ns
         since = since and line.get("source_wall_ns", NEVER) >= leg.came_wall_ns  # it may be read late
         came = came or (line["kind"] in MEMBER_LINES and since)
-        written_later = line["kind"] in COMMITS and line.get("source_wall_ns", 0) > leg.left_wall_ns
+        present = _members_after(line, present)
+        of_others = line["kind"] in COMMITS and not present
         of_group = "group" in line and (came if of_log else line["time_ns"] >= leg.came_ns)
-        if (of_group or line["kind"] == "undecodable") and not written_later:
+        if (of_group or line["kind"] == "undecodable") and not of_others:
             yield line
+
+
+def _members_after(line: Line, members: set[str]) -> set[str]:
+    """Returns the members of a group after a line of its log, by those before."""
+    kind = line["kind"]
+    if kind == "group":
+        return {member["member_id"] for member in line["members"]}
+    if kind in MEMBERS_OF_KIP_848:
+        return members | {line["member_id"]}
+    if kind == "group_tombstone" and line.get("record_type") in MEMBER_RECORD_TYPES:
+        return members - {line.get("member_id")}
+    return set() if kind == "group_tombstone" and line.get("record_type") == CLASSIC_GROUP else members
 
 
 def _on_source(lines: Iterable[Line], leg: Leg) -> Iterator[Line]:
