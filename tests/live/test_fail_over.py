@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from docker import DockerClient
 
+from engines import left_of
 from kafka_trial import registry
 from kafka_trial.cluster.mirror_maker import PROPERTIES
 from kafka_trial.history.store import RunFolder, raw_lines
@@ -19,10 +22,11 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import Mirror, Scenario, Step
 from kafka_trial.trial.mirror import HOME, OWN_RECORDS
 from kafka_trial.trial.session import Session, TrialOutcome
+from lab.images import FOLDER, image_of_team
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
-CONSUMER = "python-at-least-once"
+CONSUMER, TEAM = "python-at-least-once", "python-orders"
 
 
 def fail_over(way: str, **mirror: object) -> Scenario:
@@ -104,6 +108,22 @@ def test_the_way_back_begins_where_the_group_had_left(
     assert [left for _, _, left in starts] == [one["committed_offset"] for one in there["entries"]]
     counts = RunFolder(tmp_path / "run" / "mirror").read_json(HOME)
     assert counts == {"own_records": OWN_RECORDS, "came_home": OWN_RECORDS, "copied_back": 0}
+
+
+def test_an_image_goes_there_and_back(
+    kafka_trial_session: Session,
+    engine: DockerClient,
+    engine_host: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both clusters are of containers, each on a network of its own."""
+    image_of_team(engine, TEAM)
+    monkeypatch.setenv("DOCKER_HOST", engine_host)
+    consumer = FOLDER / TEAM / "consumer.toml"
+    outcome = kafka_trial_session.try_one(going_back("left"), consumer, seed=1, out=tmp_path / "run", retry_unknown=1)
+    assert outcome.verdict.verdict == "pass", outcome.text
+    assert left_of(engine, os.getpid()) == []
 
 
 def test_a_way_back_by_time_is_convicted(kafka_trial_session: Session, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.consumers.spec_toml import spec_from_toml
+from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.process.control_groups import ContainerView
 
 __all__ = ["ConsumerSpec", "Group", "Member", "MemberFailure", "spec_from_toml"]
@@ -156,7 +157,13 @@ class Group(Protocol):
         ...
 
     def move_to_cluster(
-        self, name: str, lanes: Sequence[Lane], topics: Sequence[str], *, group_size: Callable[[], int | None]
+        self,
+        name: str,
+        lanes: Sequence[Lane],
+        topics: Sequence[str],
+        *,
+        group_size: Callable[[], int | None],
+        network: ContainerNetwork | None,
     ) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster."""
         ...

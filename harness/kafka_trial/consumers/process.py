@@ -172,13 +172,23 @@ class ProcessGroup:
         return self._start(current.index, spec, incarnation=current.incarnation + 1)
 
     def move_to_cluster(
-        self, name: str, lanes: Sequence[Lane], topics: Sequence[str], *, group_size: Callable[[], int | None]
+        self,
+        name: str,
+        lanes: Sequence[Lane],
+        topics: Sequence[str],
+        *,
+        group_size: Callable[[], int | None],
+        network: ContainerNetwork | None,
     ) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster, and later ones too.
 
         `name` is what the history calls it, `topics` what theirs are called there; a lane for each that there was.
-        `group_size` asks the coordinator there: what another one had said counts no longer.
+        `group_size` asks the coordinator there: what another one had said counts no longer. `network`: that of its
+        containers, for members of an image.
         """
+        for launcher in self._launchers.values():
+            if isinstance(launcher, ContainerLauncher) and network is not None:
+                launcher.network = network
         first, *further = topics
         self.launch_context = replace(self.launch_context, topic=first, further_topics=tuple(further))
         self._lanes, self._cluster = list(lanes), name
@@ -517,7 +527,7 @@ class ContainerLauncher:
     def __init__(self, image: str, limits: ImageLimits, network: ContainerNetwork, threads: ThreadGroup) -> None:
         self._image = image
         self._limits = limits
-        self._network = network
+        self.network = network  # on which the next ones are put
         self._threads = threads
         self._drawn = secrets.token_hex(2)  # other trials may have members of the same names on this network
         self._started: list[Container] = []
@@ -531,10 +541,10 @@ class ContainerLauncher:
             StartError: the image is missing, its command is not in it, a limit is refused.
         """
         spec = ContainerSpec(
-            name=f"{self._network.name}-{self._drawn}-{name}-{len(self._started)}",
+            name=f"{self.network.name}-{self._drawn}-{name}-{len(self._started)}",
             image=self._image,
-            network=self._network.name,
-            labels=self._network.labels,
+            network=self.network.name,
+            labels=self.network.labels,
             command=argv or None,
             env=env,
             mounts={str((cwd / place).resolve()): inside for place, inside in self._limits.mounts.items()},
@@ -543,7 +553,7 @@ class ContainerLauncher:
             init=self._limits.init,
             logged=False,  # the run folder has it
         )
-        container = Container(self._network.client, spec, self._threads)
+        container = Container(self.network.client, spec, self._threads)
         self._started.append(container)
         container.start(stdout=stdout, stderr=stderr)
         return container

@@ -192,7 +192,11 @@ class MirrorSide:
                 self._write_positions(way, since_ms=since_ms)
         self.on_move()
         source.group.move_to_cluster(
-            MIRROR, self.lanes, self.topics, group_size=lambda: self.admin.stable_size(source.group_name)
+            MIRROR,
+            self.lanes,
+            self.topics,
+            group_size=lambda: self.admin.stable_size(source.group_name),
+            network=self.cluster.container_network,
         )
         late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
         return FailOverOutcome(left_ns, joined=not late)
@@ -217,7 +221,11 @@ class MirrorSide:
                     source.admin.set_committed_offsets(source.group_name, name, to)
         self.on_return()
         source.group.move_to_cluster(
-            SOURCE, source.lanes, source.topics, group_size=lambda: source.admin.stable_size(source.group_name)
+            SOURCE,
+            source.lanes,
+            source.topics,
+            group_size=lambda: source.admin.stable_size(source.group_name),
+            network=source.cluster.container_network,
         )
         late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
         return FailOverOutcome(left_ns, joined=not late)

@@ -183,7 +183,13 @@ class Session:
     def _mirror_for(self, trial_spec: TrialSpec) -> AbstractContextManager[Cluster | None]:
         if trial_spec.scenario.mirror is None:
             return nullcontext()
-        return self.clusters.cluster_for(trial_spec.kafka_version, brokers=1, lanes=trial_spec.lanes, alone=True)
+        return self.clusters.cluster_for(
+            trial_spec.kafka_version,
+            brokers=1,
+            lanes=trial_spec.lanes,
+            alone=True,
+            containers=trial_spec.in_containers,
+        )
 
     def try_many(
         self,

@@ -217,7 +217,6 @@ def mirror_problem(consumer: ConsumerSpec, scenario: Scenario) -> str | None:
             consumer.claim.delivery == "at-most-once"
         ),
         "its output goes to a topic, which is not mirrored": consumer.evidence.sink == "topic",
-        "it is an image, and the mirror is not of containers": consumer.image is not None,
     }
     found = [problem for problem, holds in problems.items() if holds]
     return found[0] if found and scenario.mirror is not None else None
