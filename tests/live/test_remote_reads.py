@@ -11,6 +11,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.history.store import raw_lines
 from kafka_trial.nemesis import remote_reads
+from kafka_trial.nemesis.evidence import SLOW_READS_MIN_S
 from kafka_trial.trial.session import Session, TrialOutcome
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
@@ -34,6 +35,17 @@ def test_brokers_read_the_second_tier_and_fail_at_it(kafka_trial_session: Sessio
     assert (read["reads"]["read"] > 0, read["reads"]["failed"]) == (True, 0)
     assert failing_read["reads"]["failed"] > 0
     assert failing_read["hidden_segments"] > 0
+
+
+def test_a_slow_tier_lets_members_wait(kafka_trial_session: Session, tmp_path: Path) -> None:
+    """Each broker reads 300 kB a second there, a third of a fetch; the limit is gone when the step is over."""
+    suite = registry.find_scenario(SUITE)
+    slow = replace(suite, schedule=(replace(suite.schedule[0], for_s=8, options={"bytes_per_s": 300_000}),))
+    consumer = registry.find_consumer(CONSUMER)
+    outcome = kafka_trial_session.try_one(slow, consumer, seed=1, out=tmp_path / "run", retry_unknown=1)
+    assert outcome.verdict.verdict == "pass", outcome.text
+    (told,) = evidence_of(outcome)
+    assert (told["bit"], told["details"]["reads"]["longest_wait_s"] >= SLOW_READS_MIN_S) == (True, True), told
 
 
 def test_what_never_leaves_the_brokers_is_found_out(

@@ -24,6 +24,7 @@ from kafka_trial.nemesis.samples import (
     PageCacheSnapshot,
     Probe,
     ProcessSnapshot,
+    RemoteReads,
     TopicSnapshot,
     flow,
 )
@@ -432,13 +433,17 @@ def test_remote_only_records_are_below_the_local_log_and_above_the_start_of_the_
         ({0: 2}, 3, 0, {"hidden": 9}, "and no read of it failed"),
         ({0: 2}, 3, 0, {"stayed_away": False}, "a member was there before its records had left"),
         ({}, 0, 0, {}, "still in the local logs of the brokers"),
+        ({0: 2}, 3, 0, {"slow": True, "waited_s": 2.5}, "; a broker waited 2.5 s between two of its 3 reads there"),
+        ({0: 2}, 3, 0, {"slow": True, "waited_s": 1.5}, "; at most a broker waited 1.5 s"),
     ],
-    ids=["read", "nobody read", "failed", "none failed", "a member was there", "nothing left"],
+    ids=["read", "nobody read", "failed", "none failed", "a member was there", "nothing left", "slow", "not slow"],
 )
 def test_remote_reads(remote: dict[int, int], read: int, failed: int, told: dict[str, Any], message: str) -> None:
     """Brokers say in their logs that they read there, or failed to."""
-    found = evidence.remote_reads(remote, {"read": read, "failed": failed}, **{"stayed_away": True} | told)
-    sound = message.startswith(("2 records", "4 reads"))
+    told = {"stayed_away": True} | told
+    reads = RemoteReads(read, failed, longest_wait_s=told.pop("waited_s", 0.0))
+    found = evidence.remote_reads(remote, reads, **told)
+    sound = message.startswith(("2 records", "4 reads", "; a broker waited"))
     assert (found.took_effect, message in found.message) == (sound, True), found
 
 

@@ -236,23 +236,36 @@ class Admin:
             UnjudgeableError: nobody answers.
             WaitTimeout: the controller did not take the order in time, or refuses it.
         """
+        self._set_configs("topic", topic, configs, within_s=within_s)
+
+    def set_broker_configs(self, configs: Mapping[str, str | None], *, within_s: float = 10.0) -> None:
+        """Sets configs of every broker that is there; None: those of its own file count again.
+
+        Raises:
+            UnjudgeableError: nobody answers.
+            WaitTimeout: a broker did not take the order in time, or refuses it.
+        """
+        for broker in sorted(self.broker_ids()):
+            self._set_configs("broker", str(broker), configs, within_s=within_s)
+
+    def _set_configs(self, of: str, name: str, configs: Mapping[str, str | None], *, within_s: float) -> None:
         from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
         ops = {
-            name: (AlterConfigOp.DELETE, None) if value is None else (AlterConfigOp.SET, value)
-            for name, value in configs.items()
+            config: (AlterConfigOp.DELETE, None) if value is None else (AlterConfigOp.SET, value)
+            for config, value in configs.items()
         }
-        resource = ConfigResource(ConfigResourceType.TOPIC, topic, ops)
+        resource = ConfigResource(ConfigResourceType[of.upper()], name, ops)
         told = [""]
 
         def taken() -> bool:
             answer = self._ask(
                 lambda client: client.alter_configs([resource], raise_on_unknown=False, incremental=True)
             )
-            told[:] = [str(answer["topic"][topic])]  # a refusal is an answer of this client, no error
+            told[:] = [str(answer[of][name])]  # a refusal is an answer of this client, no error
             return told == ["OK"]
 
-        what = f"the configs of {topic} to be set"
+        what = f"the configs of {of} {name} to be set"
         wait_until(taken, within_s=within_s, what=what, every_s=0.2, detail=lambda: told[0])
 
     def delete_records(self, topic: str, below: Mapping[int, int]) -> None:

@@ -13,12 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.jars import IvyModule, JarSet, jars_of
 from kafka_trial.cluster.kafka_jars import KAFKA
 
 REMOTE_STORAGE_VERSION: Final = "4.3.1"  # Maven Central has no jar of the tests of kafka-storage 4.4.0
 JARS_MB: Final = 1  # about
 FOLDER: Final = "tier"  # below the folder of the cluster
+READ_QUOTA: Final = "remote.log.manager.fetch.max.bytes.per.second"  # of each broker (KIP-956)
 SEGMENT, HIDDEN = ".log", ".hidden"  # as LocalTieredStorage 4.3.1 calls the file of a segment, and as it does not
 TOPIC_ID = r"[A-Za-z0-9_-]{22}"
 
@@ -51,6 +53,24 @@ def tiered_settings(cluster_folder: Path, brokers: int) -> Mapping[str, str]:
         "remote.log.manager.task.interval.ms": "500",  # how often it is looked for segments that have rolled
         "log.initial.task.delay.ms": "1000",  # 30000 by default: nothing leaves a local log earlier
     }
+
+
+@contextmanager
+def slow_reads(admin: Admin, bytes_per_s: int) -> Iterator[None]:
+    """Has each broker read at most so many bytes a second from the remote tier while the body runs (0: as it is). One
+    that has read more, over the last eleven seconds, lets fetches wait.
+
+    Raises:
+        UnjudgeableError: a broker does not answer, or refuses it.
+    """
+    if not bytes_per_s:
+        yield
+        return
+    admin.set_broker_configs({READ_QUOTA: str(bytes_per_s)})
+    try:
+        yield
+    finally:
+        admin.set_broker_configs({READ_QUOTA: None})
 
 
 @contextmanager

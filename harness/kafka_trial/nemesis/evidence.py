@@ -14,7 +14,7 @@ log says of the group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from signal import SIGKILL, SIGTERM
 from typing import Any
 
@@ -30,6 +30,7 @@ from kafka_trial.nemesis.samples import (
     PageCacheSnapshot,
     Probe,
     ProcessSnapshot,
+    RemoteReads,
     Route,
     TopicSnapshot,
     all_rates,
@@ -498,27 +499,32 @@ def remote_only_records(stopped: LogSnapshot, local: LogSnapshot, whole: LogSnap
 
 
 def remote_reads(
-    remote: Mapping[int, int], reads: Mapping[str, int], *, stayed_away: bool, hidden: int | None = None
+    remote: Mapping[int, int], reads: RemoteReads, *, stayed_away: bool, hidden: int | None = None, slow: bool = False
 ) -> Evidence:
     """Records that came while the members were stopped, `remote` of each partition, were in the remote tier alone, and
-    brokers read there; or failed to, where `hidden` segments were out of their sight (None: none was to be).
-    `stayed_away`: no member was there meanwhile. `reads`: how many brokers told of, that were done and that failed."""
+    brokers read there; or failed to, where `hidden` segments were out of their sight (None: none was to be); or had to
+    wait between two reads, where they were to be `slow`. `stayed_away`: no member was there meanwhile."""
     details: dict[str, Any] = {"remote_only": {str(part): count for part, count in sorted(remote.items())}}
-    details |= {"reads": dict(reads)} | ({} if hidden is None else {"hidden_segments": hidden})
+    details |= {"reads": asdict(reads)} | ({} if hidden is None else {"hidden_segments": hidden})
     if not stayed_away:
         return Evidence(False, "a member was there before its records had left the local logs", details)
     if not remote:
         told = "what came while the members were stopped is still in the local logs of the brokers"
         return Evidence(False, told, details)
     told = f"{sum(remote.values())} records were in the remote tier alone when the members came back"
-    if hidden is None:
-        read = reads["read"] > 0
-        return Evidence(read, told if read else f"{told}, and no broker tells of a read there", details)
-    failed = reads["failed"] > 0
-    said = f"{told}; {reads['failed']} reads of it failed" if failed else f"{told}, and no read of it failed"
-    return Evidence(failed, said, details)
+    if hidden is not None:
+        said = f"{told}; {reads.failed} reads of it failed" if reads.failed else f"{told}, and no read of it failed"
+        return Evidence(reads.failed > 0, said, details)
+    if not reads.read:
+        return Evidence(False, f"{told}, and no broker tells of a read there", details)
+    if not slow:
+        return Evidence(True, told, details)
+    waited = reads.longest_wait_s >= SLOW_READS_MIN_S
+    said = f"a broker waited {reads.longest_wait_s:.1f} s between two of its {reads.read} reads there"
+    return Evidence(waited, f"{told}; {said}" if waited else f"{told}; at most {said}", details)
 
 
+SLOW_READS_MIN_S = 2.0  # between two reads of the remote tier; where it is not limited they follow each other at once
 COLD_AT_MOST = 0.1  # of what rolled segments hold, in memory still when nobody reads them
 DISK_READ_MIN_BYTES = 1_000_000  # some segments; less a broker reads of other files, as it goes on
 

@@ -6,17 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafka_trial.cluster.tiered_storage import hidden_segments
+from kafka_trial.cluster.tiered_storage import hidden_segments, slow_reads
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
-from kafka_trial.nemesis.samples import LogSnapshot
+from kafka_trial.nemesis.samples import LogSnapshot, RemoteReads
 from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -39,15 +41,15 @@ TELLS: Final = {
     consequences=[Consequence.STOPS],
     complete=lambda injection, seen: seen.with_details(**injection.group_since()),
 )
-def remote_reads(injection: Injection, *, fails: bool = False) -> Iterator[Evidence]:
+def remote_reads(injection: Injection, *, fails: bool = False, bytes_per_s: int = 0) -> Iterator[Evidence]:
     """Stops all members until what they have to read next is in the remote tier alone, then starts them again.
 
     They read on from there and cross to the local logs. With `fails`, brokers cannot read the remote tier from just
     before the members start, for as long as the step lasts and until a read has failed: a fetch from there is answered
-    with an error.
+    with an error. With `bytes_per_s`, each broker reads at most so much of it, likewise, until one has had to wait.
 
     Raises:
-        UnjudgeableError: nobody answers for the log of the topic.
+        UnjudgeableError: nobody answers for the log of the topic, or a broker refuses the limit.
     """
     context = injection.context
     sizes = {name: _size(log) for name, log in context.cluster.server_logs.items()}
@@ -58,15 +60,23 @@ def remote_reads(injection: Injection, *, fails: bool = False) -> Iterator[Evide
         ends = injection.log("before")
         remote, stayed_away = _await_left(injection, ends)
         hiding = hidden_segments(context.cluster.folder, context.topic) if fails else nullcontext(0)
-        with hiding as hidden:
+        with slow_reads(context.admin, bytes_per_s), hiding as hidden:
             _start_again(injection, stopped)
-            told = "failed" if fails else "read"
+
+            def told(looks: list[RemoteReads]) -> bool:
+                waited = looks[-1].longest_wait_s >= evidence.SLOW_READS_MIN_S
+                return looks[-1].failed > 0 if fails else looks[-1].read > 0 and (waited or not bytes_per_s)
+
             looks = injection.hold_until(
-                lambda: _reads_since(context.cluster.server_logs, sizes, context.topic),
-                lambda seen: seen[-1][told] > 0,
-                within_s=READ_WITHIN_S,
+                lambda: _reads_since(context.cluster.server_logs, sizes, context.topic), told, within_s=READ_WITHIN_S
             )
-        yield evidence.remote_reads(remote, looks[-1], stayed_away=stayed_away, hidden=hidden if fails else None)
+        yield evidence.remote_reads(
+            remote,
+            looks[-1],
+            stayed_away=stayed_away,
+            hidden=hidden if fails else None,
+            slow=bytes_per_s > 0,
+        )
     finally:
         _start_again(injection, stopped)
 
@@ -94,19 +104,25 @@ def _start_again(injection: Injection, stopped: Sequence[Member]) -> None:
         group.restart(member)
 
 
-def _reads_since(logs: Mapping[str, Path], before: Mapping[str, int], topic: str) -> dict[str, int]:
-    """Returns how many reads of the topic's remote segments brokers have told of since: by the words of TELLS."""
-    found = dict.fromkeys(TELLS, 0)
+def _reads_since(logs: Mapping[str, Path], before: Mapping[str, int], topic: str) -> RemoteReads:
+    """Returns what brokers have told since of reads of the topic's remote segments, in the words of TELLS."""
     of_topic = re.compile(rf"\b{re.escape(topic)}-\d+(?![\w-])")
+    read, failed, longest_s = 0, 0, 0.0
     for name, log in logs.items():
         if not log.exists():  # of a broker that may come
             continue
         with log.open("rb") as file:
             file.seek(before.get(name, 0))
-            lines = file.read().decode(errors="replace").splitlines()
-        for told, words in TELLS.items():
-            found[told] += sum(words in line and of_topic.search(line) is not None for line in lines)
-    return found
+            lines = [line for line in file.read().decode(errors="replace").splitlines() if of_topic.search(line)]
+        times = [_logged_at(line) for line in lines if TELLS["read"] in line]
+        read, failed = read + len(times), failed + sum(TELLS["failed"] in line for line in lines)
+        longest_s = max([longest_s, *((then - first).total_seconds() for first, then in pairwise(times))])
+    return RemoteReads(read, failed, longest_s)
+
+
+def _logged_at(line: str) -> datetime:
+    """Returns when a broker wrote a line of its log: `[2026-11-27 20:12:01,042] DEBUG …`."""
+    return datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").astimezone()
 
 
 def _size(log: Path) -> int:

@@ -399,6 +399,16 @@ def figures(inside: Sequence[LinkSnapshot]) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
+class RemoteReads:
+    """What brokers told of their reads of a topic's remote segments: how many were done, how many failed, and the
+    longest that one of them waited between two that were done (s)."""
+
+    read: int = 0
+    failed: int = 0
+    longest_wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class FailOverOutcome:
     """How a group came to another cluster: when its members had left the one, and whether all were in their group on
     the other in time."""
