@@ -83,6 +83,43 @@ def test_an_answer_is_heard_outside_faults_or_where_its_connection_went_on(
     assert first_answer(lines) == heard
 
 
+SLOW = asked("OFFSET_COMMIT", "m1", 1, took_ms=500)
+
+
+@pytest.mark.parametrize(
+    ("lines", "heard"),
+    [
+        ([lasting(ASKED, 0.5)], MAYBE),
+        ([lasting(ASKED, 0.49)], SURE),
+        ([lasting(ASKED, 0.5), after(5.3), ASKED], SURE),
+        ([lasting(ASKED, 0.5), after(4.7), ASKED], MAYBE),
+        ([lasting(ASKED, 0.5), after(5.3), over("c2", REFUSED)], MAYBE),
+        ([lasting(REFUSED, 0.5), after(5.3), REFUSED], MAYBE),
+        ([replace(SLOW, fields=SLOW.fields | {"api": "HEARTBEAT"}), after(1.9), ASKED], MAYBE),
+        ([replace(SLOW, fields=SLOW.fields | {"api": "HEARTBEAT"}), after(2.2), ASKED], SURE),
+        ([replace(SLOW, fields=SLOW.fields | {"api": "HEARTBEAT"}, source="requests-b1"), ASKED], SURE),
+        ([replace(SLOW, fields=SLOW.fields | {"api": "JOIN_GROUP"}), ASKED], SURE),
+    ],
+    ids=[
+        "a client has given it up",
+        "no client gives up so soon",
+        "its connection went on for seconds",
+        "its connection may hold what had been asked before",
+        "another connection went on",
+        "on a connection that is not known",
+        "it may have waited for another one",
+        "it cannot have waited any more",
+        "another broker was slow",
+        "a join waits for others",
+    ],
+)
+def test_what_a_slow_broker_answers_is_heard_where_its_connection_went_on_for_long(
+    lines: list[Line], heard: tuple[bool, bool]
+) -> None:
+    """A client that waits no longer closes its connection, and the broker answers into that."""
+    assert first_answer(lines) == heard
+
+
 @pytest.mark.parametrize(
     ("does", "heard"),
     [

@@ -52,11 +52,12 @@ from kafka_trial.model.trial_context import (
     PositionProducer,
     PrintedLines,
     Settings,
+    SlowAnswer,
     TrialContext,
     Window,
 )
 
-CACHE_SCHEMA = 29
+CACHE_SCHEMA = 30
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
@@ -234,6 +235,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "incarnations": tuple(map(_incarnation, plain["incarnations"])),
             "windows": tuple(_window(window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
+            "slow_answers": tuple(SlowAnswer(**one) for one in plain["slow_answers"]),
             "aborts": tuple(AbortLine(**dict(one) | {"slices": tuple(one["slices"])}) for one in plain["aborts"]),
             "position_producers": tuple(
                 PositionProducer(**dict(one) | {"together": tuple(map(tuple, one["together"]))})

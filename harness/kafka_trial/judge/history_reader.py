@@ -20,6 +20,7 @@ from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epoch
 from kafka_trial.judge.blocking_requests import blocking_requests
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
+from kafka_trial.judge.connections import slow_answers
 from kafka_trial.judge.failed_batches import WORK, FailedBatches
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.group_answers import take_group_answers
@@ -171,6 +172,7 @@ class FileReader:
         self._whole.take(columns)
         self._take_trial_context(block, columns)
         self.builder.connections.take(self.source, columns)
+        self.builder.slow_answers += slow_answers(self.source, columns)
         self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.incarnations)
         self._assignment_records.take(columns)
         self._handed_on.take(columns)

@@ -32,6 +32,7 @@ from kafka_trial.model.trial_context import (
     Membership,
     MirrorStart,
     Settings,
+    SlowAnswer,
     TrialContext,
     Window,
 )
@@ -62,6 +63,7 @@ class TrialContextBuilder(HistoryNames):
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     injecting: dict[int, int] = field(default_factory=dict)  # when each fault began to be put in force
     connections: Connections = field(default_factory=Connections)
+    slow_answers: list[SlowAnswer] = field(default_factory=list)
     own_clients: OwnClients = field(default_factory=OwnClients)
     memberships: list[Membership] = field(default_factory=list)
     group_answers: list[Answer] = field(default_factory=list)
@@ -124,6 +126,7 @@ class TrialContextBuilder(HistoryNames):
             position_producers=self.position_producers.all(),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             connections=self.connections.all(),
+            slow_answers=tuple(sorted(self.slow_answers, key=lambda one: (one.source, one.time_ns, one.duration_ns))),
             own_clients=self.own_clients.all(),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             group_answers=answered(self.group_answers, self._lanes()),

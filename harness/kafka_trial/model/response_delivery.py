@@ -4,6 +4,10 @@ An answer is surely received where no fault that holds, cuts or delays a member'
 the request to the answer; or, where one was, if its connection went on after the heal: a later request on the same
 connection. What was held arrives with the heal, and a process that was stopped reads when it continues.
 
+A client gives a request up that is not answered in time, and closes its connection: librdkafka a heartbeat of KIP-848
+when the next one is due. What waits in that connection brokers answer all the same, to nobody. So where its broker was
+slow an answer is surely received only if the connection went on for seconds.
+
 Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
 asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
 false.
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
 
 # Under all others a member's answers are left alone: a broker that is down sends none, and what it had sent arrives.
 LATE_OR_LOST: Final = (Consequence.LOSES_ANSWERS, Consequence.DELAYS_ANSWERS, Consequence.FREEZES)
+
+
+GIVES_UP_NS: Final = 500_000_000  # the soonest that a client gives up; half of the interval of KIP-848 heartbeats here
+WAITED_NS: Final = 2_000_000_000  # of an answer before it on its connection, which it waited for
+GOES_ON_NS: Final = 5_000_000_000  # later than that nothing waits any more in a connection that was given up
 
 
 def surely_received(trial_context: TrialContext, answers: Table) -> Bools:
@@ -56,7 +65,27 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     went_on = np.array([*last_ns, NONE], np.int64)[answers["connection"]] > fault["end_ns"]  # NONE: it is not known
     sent_ns = answers["sent_ns"].astype(np.int64)
     inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
-    return np.where(fault["end_ns"] == NONE, sent_ns, inside)
+    received = np.where(fault["end_ns"] == NONE, sent_ns, inside)
+    goes_on = np.array([*last_ns, NONE], np.int64)[answers["connection"]] > sent_ns + GOES_ON_NS
+    return np.where(_from_slow_brokers(trial_context, answers) & ~goes_on, NEVER, received)
+
+
+def _from_slow_brokers(trial_context: TrialContext, answers: Table) -> Bools:
+    """Returns which answers are of brokers that were slow then, or just before."""
+    slow, found = trial_context.slow_answers, np.zeros(len(answers), np.bool_)
+    if not slow:
+        return found
+    end_ns = np.array(done_ns(trial_context, [(one.wall_ns, one.time_ns) for one in slow]), np.int64)
+    begin_ns = end_ns - np.array([one.duration_ns for one in slow], np.int64)
+    source = np.array([one.source for one in slow], np.int64)
+    for broker in np.unique(answers["source"]).tolist():
+        own, rows = np.flatnonzero(source == broker), np.flatnonzero(answers["source"] == broker)
+        if len(own):
+            own = own[np.argsort(begin_ns[own], kind="stable")]
+            reach_ns = np.maximum.accumulate(end_ns[own])
+            last = np.searchsorted(begin_ns[own], answers["sent_ns"][rows], side="right") - 1
+            found[rows] = (last >= 0) & (reach_ns[last] >= answers["begun_ns"][rows] - WAITED_NS)
+    return found
 
 
 def answers_of(batch: Batch, requests: Table) -> Table:

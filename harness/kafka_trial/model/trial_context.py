@@ -213,6 +213,19 @@ class Connection:
 
 
 @dataclass(frozen=True)
+class SlowAnswer:
+    """A broker, by its request log `source`, took long for what it answers at once (heartbeats, commits and positions).
+
+    `wall_ns`: when it answered, by its own clock, `time_ns` when that was read; `duration_ns`: how long it took.
+    """
+
+    source: int
+    wall_ns: int | None
+    time_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True)
 class OwnClient:
     """One of the clients in a member's process, as its lines name it: by `name` (client_id or member_id) and `text`.
 
@@ -481,6 +494,7 @@ class TrialContext:
     position_producers: tuple[PositionProducer, ...] = ()  # by (lane, producer_id)
     windows: tuple[Window, ...] = ()
     connections: tuple[Connection, ...] = ()
+    slow_answers: tuple[SlowAnswer, ...] = ()  # of brokers, to whomever
     own_clients: tuple[OwnClient, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)

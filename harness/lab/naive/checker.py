@@ -336,6 +336,14 @@ class Trial:
         return self.phase_ns("heal") if drain_ns is None else drain_ns
 
     @cached_property
+    def slow_answers(self) -> list[tuple[str, float, float]]:
+        """From when to when brokers, by their request log, took long for what they answer at once."""
+        prompt = [one for one in self.of_kind("request") if naive_responses.api(one) in naive_responses.PROMPT]
+        times = naive_responses.begun_ns, naive_responses.sent_ns
+        spans = [(one.source, *(at(self, one) for at in times)) for one in prompt]
+        return [span for span in spans if span[2] - span[1] >= naive_responses.SLOW_NS]
+
+    @cached_property
     def fail_overs(self) -> list[Event]:
         return sorted(self.of_kind("failed_over"), key=lambda event: event.time_ns)
 
@@ -2142,8 +2150,10 @@ def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
 
 
 def _surely_received(trial: Trial, request: Event) -> bool:
-    """No fault lay on the way of the answer, or its connection went on when that was over."""
+    """No fault lay on the way of the answer, or its connection went on when that was over; nor was it given up."""
     fault = _network_fault(trial, request)
+    if naive_responses.may_be_given_up(trial, request):
+        return False
     return fault is None or _went_on(trial, request, fault[0])
 
 

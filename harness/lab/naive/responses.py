@@ -36,8 +36,15 @@ def begun_ns(trial: Trial, request: Event) -> float:
     return sent_ns(trial, request) - int(request.details.get("duration_ms", 0) * 1_000_000)
 
 
+PROMPT = (*COMMITS, "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "OFFSETFETCH", "FINDCOORDINATOR")
+SLOW_NS, WAITED_NS, GOES_ON_NS = 500_000_000, 2_000_000_000, 5_000_000_000
+
+
 def received_ns(trial: Trial, request: Event) -> float:
-    """When its member received an answer: at once outside faults; else after them, if its connection went on."""
+    """When its member received an answer: at once outside faults, else after them, if its connection went on; and if
+    its client cannot have given it up."""
+    if may_be_given_up(trial, request):
+        return FOREVER
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
     ends = [sent]
     faults = list(_faults(trial, request))
@@ -50,16 +57,27 @@ def received_ns(trial: Trial, request: Event) -> float:
         inside = [fault for fault in faults if fault[0] <= last and fault[1] >= first]
     if len(ends) == 1:
         return sent
-    over, name = max(ends[1:]), request.details.get("connection")
-    later = [
-        one
-        for one in trial.of_kind("request")
-        if (one.source, one.details.get("lane")) == (request.source, request.details.get("lane"))
-        and name is not None
-        and one.details.get("connection") == name
-        and begun_ns(trial, one) > over
-    ]
-    return max(sent, over) if later else FOREVER
+    over = max(ends[1:])
+    goes_on = any(begun_ns(trial, one) > over for one in _on_its_connection(trial, request))
+    return max(sent, over) if goes_on else FOREVER
+
+
+def may_be_given_up(trial: Trial, request: Event) -> bool:
+    """Its broker was slow, and its connection did not go on for seconds."""
+    begin, sent = begun_ns(trial, request), sent_ns(trial, request)
+    slow = any(
+        source == request.source and since <= sent and until >= begin - WAITED_NS
+        for source, since, until in trial.slow_answers
+    )
+    return slow and not any(begun_ns(trial, one) > sent + GOES_ON_NS for one in _on_its_connection(trial, request))
+
+
+def _on_its_connection(trial: Trial, request: Event) -> Iterator[Event]:
+    name = request.details.get("connection")
+    for one in trial.of_kind("request"):
+        its = (one.source, one.details.get("lane")) == (request.source, request.details.get("lane"))
+        if its and name is not None and one.details.get("connection") == name:
+            yield one
 
 
 def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
