@@ -2,7 +2,7 @@
 
 One TCP connection is one client's, so it tells the group members of one process apart, and what it goes on after was
 heard (`model/response_delivery.py`). Its name is unique within a broker's life; the lane stands beside it all the
-same. `slow_answers` says when a broker was so slow that a client may have given a connection up.
+same. `slow_answers` says when a broker was so slow that a client may have closed its connection.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.group_answers import APIS
 from kafka_trial.model.kernels import NEVER, NONE, Array
-from kafka_trial.model.response_delivery import GIVES_UP_NS
+from kafka_trial.model.response_delivery import SLOW_ANSWER_NS
 from kafka_trial.model.trial_context import Connection, SlowAnswer
 
 ASKS_FOR_GROUP = dict.fromkeys(APIS, 1)  # what a client asks that is in a group, whichever, or commits
@@ -25,10 +25,10 @@ NUMBER = "connection_no"  # the column that `take` adds to a block: the connecti
 
 
 def slow_answers(source: int, columns: Columns) -> list[SlowAnswer]:
-    """Returns the requests of a block that were answered so late that a client may have given them up."""
+    """Returns the answers of a block that came so late that a client may have closed its connection."""
     rows = np.flatnonzero(columns.is_kind("request") & (columns.codes("api", PROMPT, fold=True) == 1))
     duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
-    slow = duration_ns >= GIVES_UP_NS
+    slow = duration_ns >= SLOW_ANSWER_NS
     rows, took = rows[slow], duration_ns[slow].tolist()
     told = zip(columns["source_wall_ns"][rows].tolist(), columns["time_ns"][rows].tolist(), took, strict=True)
     return [SlowAnswer(source, None if wall == NONE else wall, time, duration) for wall, time, duration in told]

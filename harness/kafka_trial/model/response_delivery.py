@@ -4,9 +4,9 @@ An answer is surely received where no fault that holds, cuts or delays a member'
 the request to the answer; or, where one was, if its connection went on after the heal: a later request on the same
 connection. What was held arrives with the heal, and a process that was stopped reads when it continues.
 
-A client gives a request up that is not answered in time, and closes its connection: librdkafka a heartbeat of KIP-848
-when the next one is due. What waits in that connection brokers answer all the same, to nobody. So where its broker was
-slow an answer is surely received only if the connection went on for seconds.
+A client that is not answered in time closes its connection: librdkafka, when the next heartbeat of KIP-848 is due and
+the last one has no answer. Brokers still answer the requests that wait in that connection; nobody reads those answers.
+So where its broker was slow an answer is surely received only if a request on the same connection came seconds later.
 
 Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
 asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 LATE_OR_LOST: Final = (Consequence.LOSES_ANSWERS, Consequence.DELAYS_ANSWERS, Consequence.FREEZES)
 
 
-GIVES_UP_NS: Final = 500_000_000  # the soonest that a client gives up; half of the interval of KIP-848 heartbeats here
-WAITED_NS: Final = 2_000_000_000  # of an answer before it on its connection, which it waited for
-GOES_ON_NS: Final = 5_000_000_000  # later than that nothing waits any more in a connection that was given up
+SLOW_ANSWER_NS: Final = 500_000_000  # sooner no client closes its connection: half a heartbeat interval of KIP-848 here
+SLOW_BEFORE_NS: Final = 2_000_000_000  # before a request: it may have waited for the answer to one before it
+STILL_OPEN_NS: Final = 5_000_000_000  # after an answer: nothing waits so long in a connection that was closed
 
 
 def surely_received(trial_context: TrialContext, answers: Table) -> Bools:
@@ -62,12 +62,12 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     """
     fault = _faults_of(trial_context, answers)
     last_ns = done_ns(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in trial_context.connections])
-    went_on = np.array([*last_ns, NONE], np.int64)[answers["connection"]] > fault["end_ns"]  # NONE: it is not known
+    last_request_ns = np.array([*last_ns, NONE], np.int64)[answers["connection"]]  # NONE: it is not known
     sent_ns = answers["sent_ns"].astype(np.int64)
-    inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
+    inside = np.where(last_request_ns > fault["end_ns"], np.maximum(sent_ns, fault["end_ns"]), NEVER)
     received = np.where(fault["end_ns"] == NONE, sent_ns, inside)
-    goes_on = np.array([*last_ns, NONE], np.int64)[answers["connection"]] > sent_ns + GOES_ON_NS
-    return np.where(_from_slow_brokers(trial_context, answers) & ~goes_on, NEVER, received)
+    open_later = last_request_ns > sent_ns + STILL_OPEN_NS
+    return np.where(_from_slow_brokers(trial_context, answers) & ~open_later, NEVER, received)
 
 
 def _from_slow_brokers(trial_context: TrialContext, answers: Table) -> Bools:
@@ -84,7 +84,7 @@ def _from_slow_brokers(trial_context: TrialContext, answers: Table) -> Bools:
             own = own[np.argsort(begin_ns[own], kind="stable")]
             reach_ns = np.maximum.accumulate(end_ns[own])
             last = np.searchsorted(begin_ns[own], answers["sent_ns"][rows], side="right") - 1
-            found[rows] = (last >= 0) & (reach_ns[last] >= answers["begun_ns"][rows] - WAITED_NS)
+            found[rows] = (last >= 0) & (reach_ns[last] >= answers["begun_ns"][rows] - SLOW_BEFORE_NS)
     return found
 
 

@@ -36,7 +36,7 @@ def _consequences(options: Mapping[str, Any]) -> Collection[Consequence]:
 def fail_over(
     injection: Injection, *, way: str = TRANSLATED, planned: bool = False, margin_s: float = 0.0
 ) -> Iterator[Evidence]:
-    """Ends all members and starts them on the mirror; the load goes on to their cluster, and MirrorMaker copies it.
+    """Ends all members and starts them on the mirror; the load stays at the source, and MirrorMaker copies it.
 
     All at once: their connections are cut and they are killed, as when a cluster is lost; `planned`: they end as their
     consumer.toml says.

@@ -471,8 +471,8 @@ SAME = {
     "76a77e8f98790b8c": "a1411513c0a3e370",
     # Asked for the local logs by a method of its own: the same question.
     "a3536d543966e10e": "a1411513c0a3e370",
-    # Knew no way back from a mirror, no mirror of containers, and no remote tier that is slow; on a mirror it took for the
-    # group's commits what MirrorMaker wrote when that had no member left. Trials without these are made as before.
+    # Knew no way back from a mirror, no mirror of containers, and no slow remote tier. What MirrorMaker wrote when the
+    # group had no member left counted as its commits. Trials without these are made as before.
     "5c60753a759ab3c9": "a1411513c0a3e370",
     # python-async-commit did not say, in a file of its own, how much it may read of what has grown cold.
     "1f6f243bbed16cda": "6aef4c3d0cda926f",

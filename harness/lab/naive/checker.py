@@ -339,8 +339,8 @@ class Trial:
     def slow_answers(self) -> list[tuple[str, float, float]]:
         """From when to when brokers, by their request log, took long for what they answer at once."""
         prompt = [one for one in self.of_kind("request") if naive_responses.api(one) in naive_responses.PROMPT]
-        times = naive_responses.begun_ns, naive_responses.sent_ns
-        spans = [(one.source, *(at(self, one) for at in times)) for one in prompt]
+        begun_ns, sent_ns = naive_responses.begun_ns, naive_responses.sent_ns
+        spans = [(one.source, begun_ns(self, one), sent_ns(self, one)) for one in prompt]
         return [span for span in spans if span[2] - span[1] >= naive_responses.SLOW_NS]
 
     @cached_property
