@@ -128,7 +128,7 @@ def test_what_is_not_asked_of_the_quiet_is_left_out_of_a_table() -> None:
 
 MOVE = Step("fail-over", "all")
 RETURN = Step("fail-back", "all", after="stable")
-ONE_RETURN = 'schedule: fail-back can be played once, listed after fail-over, with after = "stable" or "healed"'
+ONE_RETURN = 'schedule: fail-back can be played once, listed after fail-over, with after = "stable"'
 OTHERS_OVER = "schedule: all other steps must be over when fail-over begins"
 MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
 
@@ -150,6 +150,11 @@ MIRRORED = Scenario("moves", mirror=Mirror(), schedule=(MOVE,))
         (replace(MIRRORED, schedule=(RETURN, MOVE)), ONE_RETURN),
         (replace(MIRRORED, schedule=(MOVE, RETURN, RETURN)), ONE_RETURN),
         (replace(MIRRORED, schedule=(MOVE, replace(RETURN, after="", at_s=20))), ONE_RETURN),
+        (replace(MIRRORED, schedule=(MOVE, replace(RETURN, after="healed"))), ONE_RETURN),
+        (
+            replace(MIRRORED, mirror=Mirror(policy="identity"), schedule=(MOVE, RETURN)),
+            'schedule: fail-back: not with mirror.policy = "identity", by which topics have one name on both sides',
+        ),
         (
             replace(MIRRORED, mirror=Mirror(policy="identity", both_ways=True)),
             'mirror.both_ways: not with policy = "identity", by which MirrorMaker copies its copies for ever (KIP-690)',

@@ -326,10 +326,10 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
         f"schedule: {FAIL_OVER} can be played once": len(moves) <= 1,
         f"schedule: all other steps must be over when {FAIL_OVER} begins": not moves
         or all(_is_over_before(one, moves[0]) for one in others),
-        f'schedule: {FAIL_BACK} can be played once, listed after {FAIL_OVER}, with after = "{STABLE}" or "{HEALED}"': (
+        f'schedule: {FAIL_BACK} can be played once, listed after {FAIL_OVER}, with after = "{STABLE}"': (
             not returns or (FAIL_OVER in faults and faults[faults.index(FAIL_OVER) + 1 :] == [FAIL_BACK])
         )
-        and all(one.after for one in returns),
+        and all(one.after == STABLE for one in returns),
     }
     if mirror is None:
         return checks
@@ -338,6 +338,9 @@ def _mirror_checks(scenario: Scenario) -> dict[str, bool]:
         "mirror.shift must not be negative": mirror.shift >= 0,
         "mirror.checkpoints_every_s must be at least 1": mirror.checkpoints_every_s >= 1,
         "mirror.offset_lag_max must not be negative": mirror.offset_lag_max >= 0,
+        f'schedule: {FAIL_BACK}: not with mirror.policy = "identity", by which topics have one name on both sides': (
+            mirror.policy == MIRROR_POLICIES[0] or not returns
+        ),
         'mirror.both_ways: not with policy = "identity", by which MirrorMaker copies its copies for ever (KIP-690)': (
             mirror.policy == MIRROR_POLICIES[0] or not mirror.both_ways
         ),

@@ -83,40 +83,48 @@ def test_an_answer_is_heard_outside_faults_or_where_its_connection_went_on(
     assert first_answer(lines) == heard
 
 
-SLOW = asked("OFFSET_COMMIT", "m1", 1, took_ms=500)
+BEAT = replace(REFUSED, fields=REFUSED.fields | {"api": "CONSUMER_GROUP_HEARTBEAT", "error": 0})
+OPENED, REPLACED = over("c1", BEAT), [after(0.5), over("c2", BEAT)]
+SLOW = asked("HEARTBEAT", "m1", 1, took_ms=500)
 
 
 @pytest.mark.parametrize(
     ("lines", "heard"),
     [
-        ([lasting(ASKED, 0.5)], MAYBE),
-        ([lasting(ASKED, 0.49)], SURE),
-        ([lasting(ASKED, 0.5), after(5.3), ASKED], SURE),
-        ([lasting(ASKED, 0.5), after(4.7), ASKED], MAYBE),
-        ([lasting(ASKED, 0.5), after(5.3), over("c2", REFUSED)], MAYBE),
-        ([lasting(REFUSED, 0.5), after(5.3), REFUSED], MAYBE),
-        ([replace(SLOW, fields=SLOW.fields | {"api": "HEARTBEAT"}), after(1.9), ASKED], MAYBE),
-        ([replace(SLOW, fields=SLOW.fields | {"api": "HEARTBEAT"}), after(2.2), ASKED], SURE),
-        ([replace(SLOW, fields=SLOW.fields | {"api": "HEARTBEAT"}, source="requests-b1"), ASKED], SURE),
-        ([replace(SLOW, fields=SLOW.fields | {"api": "JOIN_GROUP"}), ASKED], SURE),
+        ([OPENED, lasting(ASKED, 0.5), *REPLACED], MAYBE),
+        ([OPENED, lasting(ASKED, 0.49), *REPLACED], SURE),
+        ([OPENED, lasting(ASKED, 0.5), after(5.3), ASKED, *REPLACED], SURE),
+        ([OPENED, lasting(ASKED, 0.5), after(4.7), ASKED, *REPLACED], MAYBE),
+        ([OPENED, lasting(ASKED, 0.5), after(9)], SURE),
+        ([OPENED, lasting(ASKED, 0.5), after(0.5), over("c2", REFUSED)], SURE),
+        ([lasting(ASKED, 0.5), *REPLACED], SURE),
+        ([OPENED, lasting(REFUSED, 0.5), *REPLACED], SURE),
+        ([OPENED, SLOW, after(1.9), ASKED, *REPLACED], MAYBE),
+        ([OPENED, SLOW, after(2.2), ASKED, *REPLACED], SURE),
+        ([OPENED, replace(SLOW, source="requests-b1"), ASKED, *REPLACED], SURE),
+        ([OPENED, replace(SLOW, fields=SLOW.fields | {"api": "JOIN_GROUP"}), ASKED, *REPLACED], SURE),
+        ([OPENED, *STALL, lasting(ASKED, 0.5), *HEALED, ASKED, *REPLACED], MAYBE),
     ],
     ids=[
-        "a client has given it up",
-        "no client gives up so soon",
-        "its connection went on for seconds",
-        "its connection may hold what had been asked before",
-        "another connection went on",
+        "its client had closed the connection, perhaps",
+        "no client closes one so soon",
+        "the connection was used seconds later",
+        "what came later may have been asked before",
+        "no other connection took its place",
+        "another connection, without heartbeats",
+        "a client of the classic protocol",
         "on a connection that is not known",
         "it may have waited for another one",
         "it cannot have waited any more",
         "another broker was slow",
         "a join waits for others",
+        "held besides",
     ],
 )
-def test_what_a_slow_broker_answers_is_heard_where_its_connection_went_on_for_long(
+def test_what_a_slow_broker_answers_is_not_surely_heard_where_another_connection_was_opened(
     lines: list[Line], heard: tuple[bool, bool]
 ) -> None:
-    """A client that waits no longer closes its connection, and the broker answers into that."""
+    """A client of KIP-848 that waits no longer closes its connection, and the broker answers into that."""
     assert first_answer(lines) == heard
 
 

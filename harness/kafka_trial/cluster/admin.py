@@ -10,7 +10,7 @@ import base64
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -238,14 +238,16 @@ class Admin:
         """
         self._set_configs("topic", topic, configs, within_s=within_s)
 
-    def set_broker_configs(self, configs: Mapping[str, str | None], *, within_s: float = 10.0) -> None:
-        """Sets configs of every broker that is there; None: those of its own file count again.
+    def set_broker_configs(
+        self, brokers: Iterable[int], configs: Mapping[str, str | None], *, within_s: float = 10.0
+    ) -> None:
+        """Sets configs of some brokers; None: those of their own files count again.
 
         Raises:
             UnjudgeableError: nobody answers.
             WaitTimeout: a broker did not take the order in time, or refuses it.
         """
-        for broker in sorted(self.broker_ids()):
+        for broker in brokers:
             self._set_configs("broker", str(broker), configs, within_s=within_s)
 
     def _set_configs(self, of: str, name: str, configs: Mapping[str, str | None], *, within_s: float) -> None:

@@ -8,7 +8,7 @@ has rolled is up to the topic (`segment.bytes`), and when it leaves the local lo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -56,9 +56,9 @@ def tiered_settings(cluster_folder: Path, brokers: int) -> Mapping[str, str]:
 
 
 @contextmanager
-def slow_reads(admin: Admin, bytes_per_s: int) -> Iterator[None]:
-    """Has each broker read at most so many bytes a second from the remote tier while the body runs (0: as it is). One
-    that has read more, over the last eleven seconds, lets fetches wait.
+def slow_reads(admin: Admin, brokers: Iterable[int], bytes_per_s: int) -> Iterator[None]:
+    """Has each of these brokers read at most so many bytes a second from the remote tier while the body runs (0: as it
+    is). One that has read more, over the last eleven seconds, lets fetches wait.
 
     Raises:
         UnjudgeableError: a broker does not answer, or refuses it.
@@ -66,11 +66,12 @@ def slow_reads(admin: Admin, bytes_per_s: int) -> Iterator[None]:
     if not bytes_per_s:
         yield
         return
-    admin.set_broker_configs({READ_QUOTA: str(bytes_per_s)})
+    limited = sorted(brokers)
     try:
+        admin.set_broker_configs(limited, {READ_QUOTA: str(bytes_per_s)})
         yield
     finally:
-        admin.set_broker_configs({READ_QUOTA: None})
+        admin.set_broker_configs(limited, {READ_QUOTA: None})
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class Connections:
     _latest: list[tuple[int, int]] = field(default_factory=list)
     _fetching: set[int] = field(default_factory=set)
     _grouped: set[int] = field(default_factory=set)
+    _consumer_protocol: set[int] = field(default_factory=set)
 
     def take(self, source: int, columns: Columns) -> None:
         """Takes the requests of a block, and adds its column of numbers."""
@@ -56,6 +57,8 @@ class Connections:
             self._fetching |= set(np.unique(fetched[fetched >= 0]).tolist())
             asked = numbers[columns.codes("api", ASKS_FOR_GROUP, fold=True) == 1]
             self._grouped |= set(np.unique(asked[asked >= 0]).tolist())
+            beats = numbers[columns.codes("api", {"CONSUMERGROUPHEARTBEAT": 1}, fold=True) == 1]
+            self._consumer_protocol |= set(np.unique(beats[beats >= 0]).tolist())
         columns.add(NUMBER, numbers)
 
     def _numbered(self, source: int, columns: Columns, rows: Array, names: list[str], codes: Array) -> Array:
@@ -103,6 +106,7 @@ class Connections:
                 last_time_ns=last_time,
                 fetches=number in self._fetching,
                 of_group=number in self._grouped,
+                consumer_protocol=number in self._consumer_protocol,
             )
             for (key, number), client, ((first_wall, first_time), (last_wall, last_time)) in known
         )

@@ -282,7 +282,7 @@ def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[
     """Returns what the leg on the mirror continues, and the one on the source after it, by both histories."""
     log = list(raw_lines(source.history / "offsets.jsonl"))
     came_ns, came_wall_ns = _came_to(source, MIRROR)
-    next_ns, next_wall_ns = _came_to(source, SOURCE)
+    next_ns, next_wall_ns = (NEVER, NEVER) if came_ns == NEVER else _came_to(source, SOURCE)
     starts = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
     lanes = {line["member"]: line["lane"] for cluster, line in starts if cluster != MIRROR}
     came = [line for cluster, line in starts if cluster == MIRROR]

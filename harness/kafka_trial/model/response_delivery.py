@@ -4,9 +4,10 @@ An answer is surely received where no fault that holds, cuts or delays a member'
 the request to the answer; or, where one was, if its connection went on after the heal: a later request on the same
 connection. What was held arrives with the heal, and a process that was stopped reads when it continues.
 
-A client that is not answered in time closes its connection: librdkafka, when the next heartbeat of KIP-848 is due and
+A client of KIP-848 that is not answered in time closes its connection: librdkafka, when the next heartbeat is due and
 the last one has no answer. Brokers still answer the requests that wait in that connection; nobody reads those answers.
-So where its broker was slow an answer is surely received only if a request on the same connection came seconds later.
+So where its broker was slow, an answer on a connection that another one replaced is surely received only if a request
+on the same connection came seconds later.
 
 Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
 asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
@@ -50,7 +51,8 @@ def maybe_received(trial_context: TrialContext, answers: Table) -> Bools:
     have ended with the fault; `answers` as in `received_ns`."""
     fault = _faults_of(trial_context, answers)
     known = answers["connection"] >= 0
-    maybe: Bools = (received_ns(trial_context, answers) != NEVER) | ~known | ~fault["cut"]
+    went_on = (fault["end_ns"] == NONE) | (_last_request_ns(trial_context, answers) > fault["end_ns"])
+    maybe: Bools = went_on | ~known | ~fault["cut"]
     return maybe
 
 
@@ -61,13 +63,34 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.
     """
     fault = _faults_of(trial_context, answers)
-    last_ns = done_ns(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in trial_context.connections])
-    last_request_ns = np.array([*last_ns, NONE], np.int64)[answers["connection"]]  # NONE: it is not known
+    last_request_ns = _last_request_ns(trial_context, answers)
     sent_ns = answers["sent_ns"].astype(np.int64)
     inside = np.where(last_request_ns > fault["end_ns"], np.maximum(sent_ns, fault["end_ns"]), NEVER)
     received = np.where(fault["end_ns"] == NONE, sent_ns, inside)
-    open_later = last_request_ns > sent_ns + STILL_OPEN_NS
-    return np.where(_from_slow_brokers(trial_context, answers) & ~open_later, NEVER, received)
+    closed = _were_replaced(trial_context, answers) & (last_request_ns <= sent_ns + STILL_OPEN_NS)
+    return np.where(closed & _from_slow_brokers(trial_context, answers), NEVER, received)
+
+
+def _last_request_ns(trial_context: TrialContext, answers: Table) -> Ints:
+    """Returns when the last request on the connection of each answer began; NONE where that is not known."""
+    last_ns = done_ns(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in trial_context.connections])
+    found: Ints = np.array([*last_ns, NONE], np.int64)[answers["connection"]]
+    return found
+
+
+def _were_replaced(trial_context: TrialContext, answers: Table) -> Bools:
+    """Returns which answers are on a connection with heartbeats of KIP-848 that a later one, from the same lane to the
+    same broker, has replaced."""
+    latest: dict[tuple[int, int], int] = {}
+    for one in trial_context.connections:
+        if one.consumer_protocol:
+            place = one.source, one.lane
+            latest[place] = max(latest.get(place, NONE), one.first_time_ns)
+    replaced = [
+        one.consumer_protocol and one.first_time_ns < latest[one.source, one.lane] for one in trial_context.connections
+    ]
+    found: Bools = np.array([*replaced, False], np.bool_)[answers["connection"]]
+    return found
 
 
 def _from_slow_brokers(trial_context: TrialContext, answers: Table) -> Bools:

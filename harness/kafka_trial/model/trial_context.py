@@ -197,7 +197,7 @@ class Connection:
     """One connection of a client to a broker, by the request log `source`.
 
     `first_…`, `last_…`: when its first and its last request began, by the broker's clock and as it was read.
-    `of_group`: it asked about a group, whichever, or for a commit.
+    `of_group`: it asked about a group, whichever, or for a commit. `consumer_protocol`: it sent heartbeats of KIP-848.
     """
 
     source: int
@@ -210,6 +210,7 @@ class Connection:
     last_time_ns: int
     fetches: bool = False
     of_group: bool = False
+    consumer_protocol: bool = False
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ def remote_reads(injection: Injection, *, fails: bool = False, bytes_per_s: int 
         UnjudgeableError: nobody answers for the log of the topic, or a broker refuses the limit.
     """
     context = injection.context
-    sizes = {name: _size(log) for name, log in context.cluster.server_logs.items()}
     stopped = context.members()
     injection.injected()
     context.group.leave_all()
@@ -60,7 +59,8 @@ def remote_reads(injection: Injection, *, fails: bool = False, bytes_per_s: int 
         ends = injection.log("before")
         remote, stayed_away = _await_left(injection, ends)
         hiding = hidden_segments(context.cluster.folder, context.topic) if fails else nullcontext(0)
-        with slow_reads(context.admin, bytes_per_s), hiding as hidden:
+        with slow_reads(context.admin, context.cluster.brokers, bytes_per_s), hiding as hidden:
+            sizes = {name: _size(log) for name, log in context.cluster.server_logs.items()}
             _start_again(injection, stopped)
 
             def told(looks: list[RemoteReads]) -> bool:

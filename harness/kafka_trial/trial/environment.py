@@ -92,7 +92,6 @@ class TrialEnvironment:
     abandoned: str | None = None  # why every wait of it is to end: it is played in a thread, which hears no Ctrl-C
     beside: TrialEnvironment | None = None  # of a further group: the trial whose topics and load these are
     mirror: MirrorSide | None = None  # the cluster to which the group may fail over
-    on_mirror: bool = False  # the group has failed over to it, and not back
     absent: set[str] = field(default_factory=set)  # the topics that are not there yet
     played: Plan | None = None  # what it played itself, and what its roles were
     _producer: ProducerHandle | BorrowedLoad | None = field(default=None)
@@ -169,24 +168,24 @@ class TrialEnvironment:
         """Goes on with the mirror in the place of the cluster: what is asked, awaited and healed is there now."""
         mirror = self.mirror
         assert mirror is not None, "opened by `open_mirror`"
-        self.on_mirror = True
+        progress, watch = mirror.progress(), mirror.watch()  # it asks, and may fail
         self.opening_burst = {
             (mirror.named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
         }
         self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
-        self.lanes, self.progress, self.watch = mirror.lanes, mirror.progress(), mirror.watch()
+        self.lanes, self.progress, self.watch = mirror.lanes, progress, watch
 
     def move_to_source(self) -> None:
         """Goes on with the source again."""
         mirror = self.mirror
         assert mirror is not None, "the group is there"
-        self.on_mirror, source = False, mirror.source
+        source, progress, watch = mirror.source, mirror.progress(back=True), mirror.watch(back=True)
         named = {on_mirror: topic for topic, on_mirror in mirror.named.items()}
         self.opening_burst = {
             (named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
         }
         self.cluster, self.admin, self.topics, self.lanes = source.cluster, source.admin, source.topics, source.lanes
-        self.progress, self.watch = mirror.progress(back=True), mirror.watch(back=True)
+        self.progress, self.watch = progress, watch
 
     def create_later_topic(self, name: str) -> None:
         """Creates a topic that comes later, by its name in the scenario, and begins its load; any thread may ask it."""
@@ -385,8 +384,8 @@ class TrialEnvironment:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
         self.console.say(f"load: {counts_in_words(counts)}")
-        if self.mirror is not None and self.on_mirror:
-            self.mirror.await_copies()  # else the group would seem to be done
+        if self.mirror is not None:
+            self.mirror.await_copies()  # else the group would seem to be done there, or the mirror to lack records
         self._tell_of_sink()
 
     def _tell_of_sink(self) -> None:

@@ -19,7 +19,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.mirror_maker import ENDS_WITHIN_S, MirrorSettings, mirror_maker
 from kafka_trial.consumers.consumer import Group
-from kafka_trial.errors import KafkaTrialError, WaitTimeout
+from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
 from kafka_trial.mirror.fail_over_event import OFFSET_SYNCS
@@ -85,6 +85,7 @@ class MirrorSide:
     on_move: Callable[[], None]
     on_return: Callable[[], None]
     maker: Child | None = field(default=None)
+    has_group: bool = False  # it is here now
     witnesses: Sequence[Witness] = ()
 
     @property
@@ -190,7 +191,8 @@ class MirrorSide:
         with self._started_again_on_error():
             if way != TRANSLATED:
                 self._write_positions(way, since_ms=since_ms)
-        self.on_move()
+            self.on_move()
+        self.has_group = True
         source.group.move_to_cluster(
             MIRROR,
             self.lanes,
@@ -206,10 +208,12 @@ class MirrorSide:
         time, from others.
 
         Raises:
-            UnjudgeableError: positions could not be read or written.
+            UnjudgeableError: the group is not on the mirror, or positions could not be read or written.
             WaitTimeout: the group on the source still had members.
         """
         source = self.source
+        if not self.has_group:
+            raise UnjudgeableError("the group is not on the mirror: it cannot go back")
         since_ms = time.time_ns() // 1_000_000 - round(1000 * margin_s)
         source.group.leave_all()
         left_ns = time.monotonic_ns()
@@ -219,7 +223,8 @@ class MirrorSide:
                 for name in source.topics:
                     to = source.admin.offsets_since(name, since_ms)
                     source.admin.set_committed_offsets(source.group_name, name, to)
-        self.on_return()
+            self.on_return()
+        self.has_group = False
         source.group.move_to_cluster(
             SOURCE,
             source.lanes,

@@ -41,10 +41,12 @@ SLOW_NS, WAITED_NS, GOES_ON_NS = 500_000_000, 2_000_000_000, 5_000_000_000
 
 
 def received_ns(trial: Trial, request: Event) -> float:
-    """When its member received an answer: at once outside faults, else after them, if its connection went on; and if
-    its client cannot have given it up."""
-    if may_be_given_up(trial, request):
-        return FOREVER
+    """When its member received an answer: as below, and if its client cannot have closed the connection."""
+    return FOREVER if may_be_closed(trial, request) else received_but_for_slow_brokers_ns(trial, request)
+
+
+def received_but_for_slow_brokers_ns(trial: Trial, request: Event) -> float:
+    """When its member received an answer: at once outside faults, else after them, if its connection went on."""
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
     ends = [sent]
     faults = list(_faults(trial, request))
@@ -62,14 +64,31 @@ def received_ns(trial: Trial, request: Event) -> float:
     return max(sent, over) if goes_on else FOREVER
 
 
-def may_be_given_up(trial: Trial, request: Event) -> bool:
-    """Its broker was slow, and its connection did not go on for seconds."""
+def may_be_closed(trial: Trial, request: Event) -> bool:
+    """Its broker was slow, and its connection, of KIP-848, did not go on for seconds, but another one in its place."""
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
     slow = any(
         source == request.source and since <= sent and until >= begin - WAITED_NS
         for source, since, until in trial.slow_answers
     )
-    return slow and not any(begun_ns(trial, one) > sent + GOES_ON_NS for one in _on_its_connection(trial, request))
+    goes_on = any(begun_ns(trial, one) > sent + GOES_ON_NS for one in _on_its_connection(trial, request))
+    return slow and not goes_on and _was_replaced(trial, request)
+
+
+def _was_replaced(trial: Trial, request: Event) -> bool:
+    ways = ("source", "lane")
+    began: dict[str, float] = {}
+    beats = set()
+    for one in trial.of_kind("request"):
+        name = one.details.get("connection")
+        if name is not None and [getattr(one, way, one.details.get(way)) for way in ways] == [
+            getattr(request, way, request.details.get(way)) for way in ways
+        ]:
+            at_ns = one.time_ns - int(one.details.get("duration_ms", 0) * 1_000_000)
+            began[name] = min(began.get(name, FOREVER), at_ns)
+            beats |= {name} if api(one) == "CONSUMERGROUPHEARTBEAT" else set()
+    its = str(request.details.get("connection"))
+    return its in beats and any(began[name] > began[its] for name in beats)
 
 
 def _on_its_connection(trial: Trial, request: Event) -> Iterator[Event]:
