@@ -280,7 +280,7 @@ def test_on_another_cluster_a_silent_group_is_ready_when_that_knows_it(
         group.start()
         assert group.wait_ready(READY_WITHIN_S) == []
         group.leave_all()
-        group.move_to_cluster("mirror", LANES, ["t"], group_size=lambda: 0)
+        group.move_to_cluster("mirror", LANES, ["t"], group_size=lambda: 0, network=None)
         assert [failure.what for failure in group.wait_ready(1.0)] == ["never-assigned"]
 
 
