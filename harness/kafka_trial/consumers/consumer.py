@@ -84,6 +84,19 @@ class MemberFailure:
     message: str
 
 
+@dataclass(frozen=True)
+class PlaceOfGroup:
+    """A cluster that a group may move to: `name` is what the history calls it, `topics` what theirs are called there;
+    a lane for each that there was. `group_size` asks the coordinator there. `network`: that of its containers, for
+    members of an image."""
+
+    name: str
+    lanes: Sequence[Lane]
+    topics: Sequence[str]
+    group_size: Callable[[], int | None]
+    network: ContainerNetwork | None = None
+
+
 class Group(Protocol):
     """The members under trial. A member handed in may be of an older incarnation: its name finds the current one."""
 
@@ -156,15 +169,7 @@ class Group(Protocol):
         """Has all members stop as the spec says, at once, and kills those that do not."""
         ...
 
-    def move_to_cluster(
-        self,
-        name: str,
-        lanes: Sequence[Lane],
-        topics: Sequence[str],
-        *,
-        group_size: Callable[[], int | None],
-        network: ContainerNetwork | None,
-    ) -> None:
+    def move_to_cluster(self, place: PlaceOfGroup) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster."""
         ...
 

@@ -22,7 +22,7 @@ from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.wiring import LOOPBACK
-from kafka_trial.consumers.consumer import Group, Member, MemberFailure
+from kafka_trial.consumers.consumer import Group, Member, MemberFailure, PlaceOfGroup
 from kafka_trial.consumers.member import (
     WROTE_NOTHING,
     Launcher,
@@ -171,28 +171,18 @@ class ProcessGroup:
             self._left.remove(member.name)
         return self._start(current.index, spec, incarnation=current.incarnation + 1)
 
-    def move_to_cluster(
-        self,
-        name: str,
-        lanes: Sequence[Lane],
-        topics: Sequence[str],
-        *,
-        group_size: Callable[[], int | None],
-        network: ContainerNetwork | None,
-    ) -> None:
+    def move_to_cluster(self, place: PlaceOfGroup) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster, and later ones too.
 
-        `name` is what the history calls it, `topics` what theirs are called there; a lane for each that there was.
-        `group_size` asks the coordinator there: what another one had said counts no longer. `network`: that of its
-        containers, for members of an image.
+        What the coordinator before had said counts no longer.
         """
         for launcher in self._launchers.values():
-            if isinstance(launcher, ContainerLauncher) and network is not None:
-                launcher.network = network
-        first, *further = topics
+            if isinstance(launcher, ContainerLauncher) and place.network is not None:
+                launcher.network = place.network
+        first, *further = place.topics
         self.launch_context = replace(self.launch_context, topic=first, further_topics=tuple(further))
-        self._lanes, self._cluster = list(lanes), name
-        self._group_size, self._known_since_s, self._known_for_s = group_size, None, 0.0
+        self._lanes, self._cluster = list(place.lanes), place.name
+        self._group_size, self._known_since_s, self._known_for_s = place.group_size, None, 0.0
         for member in [one for one in self.members if one.index < self.size]:
             self.restart(member)
 

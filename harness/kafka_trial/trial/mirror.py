@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.mirror_maker import ENDS_WITHIN_S, MirrorSettings, mirror_maker
-from kafka_trial.consumers.consumer import Group
+from kafka_trial.consumers.consumer import Group, PlaceOfGroup
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
@@ -193,13 +193,7 @@ class MirrorSide:
                 self._write_positions(way, since_ms=since_ms)
             self.on_move()
         self.has_group = True
-        source.group.move_to_cluster(
-            MIRROR,
-            self.lanes,
-            self.topics,
-            group_size=lambda: self.admin.stable_size(source.group_name),
-            network=self.cluster.container_network,
-        )
+        source.group.move_to_cluster(self._place(MIRROR, self.cluster, self.admin, self.lanes, self.topics))
         late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
         return FailOverOutcome(left_ns, joined=not late)
 
@@ -225,13 +219,7 @@ class MirrorSide:
                     source.admin.set_committed_offsets(source.group_name, name, to)
             self.on_return()
         self.has_group = False
-        source.group.move_to_cluster(
-            SOURCE,
-            source.lanes,
-            source.topics,
-            group_size=lambda: source.admin.stable_size(source.group_name),
-            network=source.cluster.container_network,
-        )
+        source.group.move_to_cluster(self._place(SOURCE, source.cluster, source.admin, source.lanes, source.topics))
         late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
         return FailOverOutcome(left_ns, joined=not late)
 
@@ -266,6 +254,12 @@ class MirrorSide:
         for member in self.source.group.members:
             if member.alive:
                 self.source.group.kill(member)
+
+    def _place(
+        self, name: str, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], topics: Sequence[str]
+    ) -> PlaceOfGroup:
+        group = self.source.group_name
+        return PlaceOfGroup(name, lanes, topics, lambda: admin.stable_size(group), cluster.container_network)
 
     def _regain_source(self) -> None:
         """Gives the members their cluster back, and waits until their group has no member there any more: positions are
