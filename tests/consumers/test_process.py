@@ -22,7 +22,7 @@ from docker import DockerClient
 
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers import process
-from kafka_trial.consumers.consumer import Member, PlaceOfGroup, spec_from_toml
+from kafka_trial.consumers.consumer import Member, TargetCluster, spec_from_toml
 from kafka_trial.consumers.output import LINE_BYTES_MAX, QUOTE_BYTES_MAX, BoundedLog
 from kafka_trial.consumers.process import LaunchContext, ProcessGroup, process_group
 from kafka_trial.containers.network import ContainerNetwork, container_network, own_labels
@@ -280,7 +280,7 @@ def test_on_another_cluster_a_silent_group_is_ready_when_that_knows_it(
         group.start()
         assert group.wait_ready(READY_WITHIN_S) == []
         group.leave_all()
-        group.move_to_cluster(PlaceOfGroup("mirror", LANES, ["t"], lambda: 0))
+        group.move_to_cluster(TargetCluster("mirror", LANES, ["t"], lambda: 0))
         assert [failure.what for failure in group.wait_ready(1.0)] == ["never-assigned"]
 
 

@@ -56,7 +56,7 @@ def tiered_settings(cluster_folder: Path, brokers: int) -> Mapping[str, str]:
 
 
 @contextmanager
-def slow_reads(admin: Admin, brokers: Iterable[int], bytes_per_s: int) -> Iterator[None]:
+def remote_read_quota(admin: Admin, brokers: Iterable[int], bytes_per_s: int) -> Iterator[None]:
     """Has each of these brokers read at most so many bytes a second from the remote tier while the body runs (0: as it
     is). One that has read more, over the last eleven seconds, lets fetches wait.
 

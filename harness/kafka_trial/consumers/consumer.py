@@ -85,7 +85,7 @@ class MemberFailure:
 
 
 @dataclass(frozen=True)
-class PlaceOfGroup:
+class TargetCluster:
     """A cluster that a group may move to: `name` is what the history calls it, `topics` what theirs are called there;
     a lane for each that there was. `group_size` asks the coordinator there. `network`: that of its containers, for
     members of an image."""
@@ -169,7 +169,7 @@ class Group(Protocol):
         """Has all members stop as the spec says, at once, and kills those that do not."""
         ...
 
-    def move_to_cluster(self, place: PlaceOfGroup) -> None:
+    def move_to_cluster(self, place: TargetCluster) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster."""
         ...
 

@@ -22,7 +22,7 @@ from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.wiring import LOOPBACK
-from kafka_trial.consumers.consumer import Group, Member, MemberFailure, PlaceOfGroup
+from kafka_trial.consumers.consumer import Group, Member, MemberFailure, TargetCluster
 from kafka_trial.consumers.member import (
     WROTE_NOTHING,
     Launcher,
@@ -171,7 +171,7 @@ class ProcessGroup:
             self._left.remove(member.name)
         return self._start(current.index, spec, incarnation=current.incarnation + 1)
 
-    def move_to_cluster(self, place: PlaceOfGroup) -> None:
+    def move_to_cluster(self, place: TargetCluster) -> None:
         """Starts the next incarnations of all members, which have ended, on another cluster, and later ones too.
 
         What the coordinator before had said counts no longer.

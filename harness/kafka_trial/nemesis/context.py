@@ -183,16 +183,12 @@ class FaultContext:
 class MirrorTarget(Protocol):
     """The mirror, as the fault sees it."""
 
-    def context_after(self, context: FaultContext) -> FaultContext:
-        """Returns what may be touched and asked since the group is there."""
+    def context_after(self, context: FaultContext, *, back: bool = False) -> FaultContext:
+        """Returns what may be touched and asked since the group is there, or `back`."""
         ...
 
     def fail_over(self, way: str, *, planned: bool, margin_s: float) -> FailOverOutcome:
         """Ends the members, and starts them on the mirror."""
-        ...
-
-    def context_back(self, context: FaultContext) -> FaultContext:
-        """Returns what may be touched and asked since the group is back."""
         ...
 
     def fail_back(self, way: str, *, margin_s: float) -> FailOverOutcome:

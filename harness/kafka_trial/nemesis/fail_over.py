@@ -68,12 +68,15 @@ def fail_back(injection: Injection, *, way: str = LEFT, margin_s: float = 0.0) -
     the members were asked to end.
 
     Raises:
-        UnjudgeableError: the group is not on a mirror, or what it was on its first cluster did not end in time.
+        UnjudgeableError: the trial has no mirror, or the group is not there.
+        WaitTimeout: the group was not empty on its first cluster in time.
     """
     mirror = _mirror_of(injection)
     injection.injected()
     done = mirror.fail_back(way, margin_s=margin_s)
-    yield _gone_on(injection, mirror.context_back(injection.context), done, way, "back on their first cluster")
+    yield _gone_on(
+        injection, mirror.context_after(injection.context, back=True), done, way, "back on their first cluster"
+    )
 
 
 def _mirror_of(injection: Injection) -> MirrorTarget:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafka_trial.cluster.tiered_storage import hidden_segments, slow_reads
+from kafka_trial.cluster.tiered_storage import hidden_segments, remote_read_quota
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.history.consequences import Consequence
 from kafka_trial.nemesis import evidence
@@ -59,7 +59,7 @@ def remote_reads(injection: Injection, *, fails: bool = False, bytes_per_s: int 
         ends = injection.log("before")
         remote, stayed_away = _await_left(injection, ends)
         hiding = hidden_segments(context.cluster.folder, context.topic) if fails else nullcontext(0)
-        with slow_reads(context.admin, context.cluster.brokers, bytes_per_s), hiding as hidden:
+        with remote_read_quota(context.admin, context.cluster.brokers, bytes_per_s), hiding as hidden:
             sizes = {name: _size(log) for name, log in context.cluster.server_logs.items()}
             _start_again(injection, stopped)
 

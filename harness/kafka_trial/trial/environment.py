@@ -164,27 +164,17 @@ class TrialEnvironment:
         ends = ((topic, self.admin.log_ends(topic)) for topic in self.topics if topic not in self.absent)
         return {(topic, partition): end for topic, of_topic in ends for partition, end in of_topic.items()}
 
-    def move_to_mirror(self) -> None:
-        """Goes on with the mirror in the place of the cluster: what is asked, awaited and healed is there now."""
+    def move(self, back: bool) -> None:
+        """Goes on with the mirror in the place of the cluster, or with that again: what is asked, awaited and healed is
+        there now."""
         mirror = self.mirror
         assert mirror is not None, "opened by `open_mirror`"
-        progress, watch = mirror.progress(), mirror.watch()  # it asks, and may fail
-        self.opening_burst = {
-            (mirror.named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
-        }
-        self.cluster, self.admin, self.topics = mirror.cluster, mirror.admin, mirror.topics
-        self.lanes, self.progress, self.watch = mirror.lanes, progress, watch
-
-    def move_to_source(self) -> None:
-        """Goes on with the source again."""
-        mirror = self.mirror
-        assert mirror is not None, "the group is there"
-        source, progress, watch = mirror.source, mirror.progress(back=True), mirror.watch(back=True)
-        named = {on_mirror: topic for topic, on_mirror in mirror.named.items()}
+        side, progress, watch = mirror.side(back), mirror.progress(back=back), mirror.watch(back=back)  # it may fail
+        named = dict(zip(self.topics, side.topics, strict=True))
         self.opening_burst = {
             (named[topic], partition): count for (topic, partition), count in self.opening_burst.items()
         }
-        self.cluster, self.admin, self.topics, self.lanes = source.cluster, source.admin, source.topics, source.lanes
+        self.cluster, self.admin, self.topics, self.lanes = side.cluster, side.admin, side.topics, side.lanes
         self.progress, self.watch = progress, watch
 
     def create_later_topic(self, name: str) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.mirror_maker import ENDS_WITHIN_S, MirrorSettings, mirror_maker
-from kafka_trial.consumers.consumer import Group, PlaceOfGroup
+from kafka_trial.consumers.consumer import Group, TargetCluster
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.event import Slice
 from kafka_trial.history.store import RunFolder
@@ -70,8 +70,8 @@ class MirrorSide:
     """What is open on the mirror during one trial: its cluster, the lanes of the members, and what topics are called
     there, in the order of the source's.
 
-    `begins`: where each partition's own records begin, by the names of the source. `on_move` and `on_return` are called
-    when the members have left one cluster, before they are started on the other.
+    `begins`: where each partition's own records begin, by the names of the source. `on_move` is called when the
+    members have left one cluster, before they are started on the other; with whether that is the source again.
     """
 
     source: SourceSide
@@ -82,8 +82,7 @@ class MirrorSide:
     topics: tuple[str, ...]
     folder: RunFolder
     begins: Mapping[Slice, int]
-    on_move: Callable[[], None]
-    on_return: Callable[[], None]
+    on_move: Callable[[bool], None]
     maker: Child | None = field(default=None)
     has_group: bool = False  # it is here now
     witnesses: Sequence[Witness] = ()
@@ -191,11 +190,8 @@ class MirrorSide:
         with self._started_again_on_error():
             if way != TRANSLATED:
                 self._write_positions(way, since_ms=since_ms)
-            self.on_move()
-        self.has_group = True
-        source.group.move_to_cluster(self._place(MIRROR, self.cluster, self.admin, self.lanes, self.topics))
-        late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
-        return FailOverOutcome(left_ns, joined=not late)
+            self.on_move(False)
+        return self._gone_on(left_ns, back=False)
 
     def fail_back(self, way: str, *, margin_s: float) -> FailOverOutcome:
         """Ends the members, and starts them on the source, from the positions that they had left there or, by way of a
@@ -217,34 +213,40 @@ class MirrorSide:
                 for name in source.topics:
                     to = source.admin.offsets_since(name, since_ms)
                     source.admin.set_committed_offsets(source.group_name, name, to)
-            self.on_return()
-        self.has_group = False
-        source.group.move_to_cluster(self._place(SOURCE, source.cluster, source.admin, source.lanes, source.topics))
-        late = source.group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
+            self.on_move(True)
+        return self._gone_on(left_ns, back=True)
+
+    def context_after(self, context: FaultContext, *, back: bool = False) -> FaultContext:
+        """Returns what faults may touch and ask since the group is on the mirror, where the load is not, or `back`."""
+        side = self.side(back)
+        return replace(
+            context,
+            cluster=side.cluster,
+            admin=side.admin,
+            topic=side.topics[0],
+            history=side.folder.history,
+            workload_lane=side.lanes[-1] if back else None,
+        )
+
+    def side(self, back: bool) -> SourceSide | MirrorSide:
+        """Returns the side that a group comes to that fails over, or goes back."""
+        return self.source if back else self
+
+    def _gone_on(self, left_ns: int, *, back: bool) -> FailOverOutcome:
+        """Starts the members, which had left then, on the other side."""
+        group, name, side = self.source.group, self.source.group_name, self.side(back)
+        self.has_group = not back
+        group.move_to_cluster(
+            TargetCluster(
+                SOURCE if back else MIRROR,
+                side.lanes,
+                side.topics,
+                lambda: side.admin.stable_size(name),
+                side.cluster.container_network,
+            )
+        )
+        late = group.wait_ready(JOINS_WITHIN_S, alive=lambda: self.lost)
         return FailOverOutcome(left_ns, joined=not late)
-
-    def context_back(self, context: FaultContext) -> FaultContext:
-        """Returns what faults may touch and ask since the group is on the source again."""
-        source = self.source
-        return replace(
-            context,
-            cluster=source.cluster,
-            admin=source.admin,
-            topic=source.topics[0],
-            history=source.folder.history,
-            workload_lane=source.lanes[-1],
-        )
-
-    def context_after(self, context: FaultContext) -> FaultContext:
-        """Returns what faults may touch and ask since the group is on the mirror; the load is not there."""
-        return replace(
-            context,
-            cluster=self.cluster,
-            admin=self.admin,
-            topic=self.topics[0],
-            history=self.folder.history,
-            workload_lane=None,
-        )
 
     def _lose_source(self) -> None:
         """Takes their cluster from the members, and kills them: whoever starts them elsewhere does not wait."""
@@ -254,12 +256,6 @@ class MirrorSide:
         for member in self.source.group.members:
             if member.alive:
                 self.source.group.kill(member)
-
-    def _place(
-        self, name: str, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], topics: Sequence[str]
-    ) -> PlaceOfGroup:
-        group = self.source.group_name
-        return PlaceOfGroup(name, lanes, topics, lambda: admin.stable_size(group), cluster.container_network)
 
     def _regain_source(self) -> None:
         """Gives the members their cluster back, and waits until their group has no member there any more: positions are
@@ -282,7 +278,7 @@ class MirrorSide:
         try:
             yield
         except KafkaTrialError:
-            for lane in self.source.lanes[:-1]:
+            for lane in source.lanes[:-1]:
                 source.cluster.toxiproxy.reset(lane.proxies.values())
             for member in source.group.members:
                 if not member.alive:
@@ -302,17 +298,17 @@ class MirrorSide:
         """Returns how far the group is on the mirror, or back on the source, of what is its to do there: from where it
         began."""
         source, consumer = self.source, self.source.trial_spec.consumer
-        topics, admin = (source.topics, source.admin) if back else (self.topics, self.admin)
+        side = self.side(back)
         progress = Progress(
             source.folder,
-            topics,
+            side.topics,
             source.group_name,
             by_effects=consumer.evidence.sink != "none",
             no_effect=consumer.evidence.no_effect,
-            witnessed=(source.folder if back else self.folder).history,
+            witnessed=side.folder.history,
         )
-        for topic in topics:
-            starts = admin.committed_offsets(source.group_name, topic)
+        for topic in side.topics:
+            starts = side.admin.committed_offsets(source.group_name, topic)
             progress.log_starts += [(0, (topic, partition), offset) for partition, offset in starts.items()]
         return progress
 
@@ -320,7 +316,7 @@ class MirrorSide:
         """Returns how the group is doing on the mirror, or back on the source."""
         source, spec = self.source, self.source.trial_spec
         places = source.folder.history, source.group_name, spec.consumer, spec.successors
-        return GroupWatch(*places, witnessed=(source.folder if back else self.folder).history)
+        return GroupWatch(*places, witnessed=self.side(back).folder.history)
 
     def came_home(self) -> str | None:
         """Writes down what the source has of the mirror's records, where MirrorMaker copies both ways; returns what is

@@ -77,10 +77,10 @@ def open_mirror(
             console=environment.console,
             stack=environment.stack,
         )
-        moves = environment.move_to_mirror, environment.move_to_source
-        side = MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, *moves)
+        side = MirrorSide(source, cluster, admin, lanes, settings, topics, own, begins, environment.move)
         for own_topic in settings.own_topics:
             create_topic(ONE_COPY, cluster, admin, own_topic)
+            stack.callback(delete_topic, cluster, admin, own_topic)
             _use_offsets(environment, cluster, own_topic, ONE_COPY.partitions, OWN_RECORDS)
             stack.callback(side.delete_what_came_home)
         if asked.source_topics_recreated:

@@ -2152,7 +2152,7 @@ def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
 def _surely_received(trial: Trial, request: Event) -> bool:
     """No fault lay on the way of the answer, or its connection went on when that was over; nor was it closed."""
     fault = _network_fault(trial, request)
-    if naive_responses.may_be_closed(trial, request):
+    if naive_responses.connection_may_be_closed(trial, request):
         return False
     return fault is None or _went_on(trial, request, fault[0])
 

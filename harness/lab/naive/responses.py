@@ -42,7 +42,7 @@ SLOW_NS, WAITED_NS, GOES_ON_NS = 500_000_000, 2_000_000_000, 5_000_000_000
 
 def received_ns(trial: Trial, request: Event) -> float:
     """When its member received an answer: as below, and if its client cannot have closed the connection."""
-    return FOREVER if may_be_closed(trial, request) else received_but_for_slow_brokers_ns(trial, request)
+    return FOREVER if connection_may_be_closed(trial, request) else received_but_for_slow_brokers_ns(trial, request)
 
 
 def received_but_for_slow_brokers_ns(trial: Trial, request: Event) -> float:
@@ -64,7 +64,7 @@ def received_but_for_slow_brokers_ns(trial: Trial, request: Event) -> float:
     return max(sent, over) if goes_on else FOREVER
 
 
-def may_be_closed(trial: Trial, request: Event) -> bool:
+def connection_may_be_closed(trial: Trial, request: Event) -> bool:
     """Its broker was slow, and its connection, of KIP-848, did not go on for seconds, but another one in its place."""
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
     slow = any(

@@ -1,0 +1,64 @@
+"""Both judges on answers of slow brokers: literal histories of a member that works on after it lost its partition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from group_lines import beat, heartbeat
+from histories import (
+    EXAMPLE,
+    Line,
+    after,
+    assigned,
+    delivered,
+    fetched,
+    history,
+    lasting,
+    owner,
+    processed,
+)
+from lab.agreement.sayings import naive_says, vectorised_says
+
+Lines = list[Line | list[Line]]
+SETTINGS = ("session_timeout_s", "poll_interval_s", "commit_interval_s", "delivery", "events", "sink")
+ASKED = ("split-ownership", "zombie-work", "work-after-revoke", "skipped", "redelivered", "commit-lost")
+
+
+def over(connection: str, line: Line) -> Line:
+    """A request over that connection."""
+    return replace(line, fields=line.fields | {"connection": connection})
+
+
+# m0 has fetched records 0 and 1, and works on the first one; then the log gives the partition to m1.
+LOST: Lines = [
+    over("c1", beat("m0", error=0)),
+    fetched("m0", 0, size_bytes=99),
+    assigned("m0"),
+    delivered("m0", 0),
+    owner("m1"),
+    after(1),
+]
+FENCED = over("c1", beat("m0", error=25))
+WORKS_ON: Lines = [after(1), fetched("m0", 2, size_bytes=99), after(1), delivered("m0", 2), processed("m0", 2)]
+REPLACED = over("c2", beat("m0", error=0))
+CASES: dict[str, tuple[Lines, bool]] = {
+    "prompt": ([FENCED, *WORKS_ON, REPLACED], True),
+    "slow, and its connection was replaced": ([lasting(FENCED, 0.6), *WORKS_ON, REPLACED], False),
+    "slow, and no other connection came": ([lasting(FENCED, 0.6), *WORKS_ON], True),
+    "slow, and the connection went on": ([lasting(FENCED, 0.6), *WORKS_ON, after(5), FENCED, REPLACED], True),
+    "behind a slow one of another member": ([lasting(heartbeat("m1"), 0.6), FENCED, *WORKS_ON, REPLACED], False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_judges_say_the_same_of_answers_of_slow_brokers(name: str) -> None:
+    """And convict whoever surely heard that it had lost its partition, and nobody else."""
+    lines, convicted = CASES[name]
+    settings = {one: getattr(EXAMPLE, one) for one in SETTINGS}
+    trial = SimpleNamespace(events=history([*LOST, *lines], records=3, partitions=2), settings=settings)
+    ours, theirs = vectorised_says(trial), naive_says(trial)  # type: ignore[arg-type]
+    assert {one: ours[one] for one in ASKED} == {one: theirs.get(one) for one in ASKED}
+    assert bool(ours["split-ownership"][0]) is convicted
