@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from kafka_trial.history.store import RunFolder, create_run_folder, raw_lines
-from kafka_trial.mirror.joined_history import FIRST_BROKER, ROOM, join_run_folders
+from kafka_trial.mirror.joined_history import PLACES_BETWEEN, join_run_folders
+from kafka_trial.mirror.leg import FIRST_BROKER
 
 Line = dict[str, Any]
 SECOND_NS = 1_000_000_000
@@ -111,7 +112,7 @@ def test_the_offsets_log_goes_on_where_that_of_the_source_ended(both: RunFolder)
     assert [(line["topic"], line["committed_offset"], line["log_offset"]) for line in commits] == [
         ("t", 2, 7),
         ("t", 3, 8),
-        ("t", 5, 9 + ROOM + 3),
+        ("t", 5, 9 + PLACES_BETWEEN + 3),
     ]
     assert {line["log_partition"] for line in lines} == {3}
     assert [line["seq"] for line in lines] == list(range(5))
@@ -154,7 +155,7 @@ def test_how_the_group_came_is_told(both: RunFolder, way: str, least: int | None
     (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
     start = {"committed_offset": 3, "started_offset": 2, "earliest_offset": None, "least_offset": least}
     assert told["entries"] == [{**HERE, **start}]
-    assert (told["way"], told["log_offset"], told["time_ns"]) == (way, 9 + ROOM, 20 * SECOND_NS)
+    assert (told["way"], told["log_offset"], told["time_ns"]) == (way, 9 + PLACES_BETWEEN, 20 * SECOND_NS)
 
 
 def test_a_mirror_that_lacks_a_record_is_no_ground_for_a_verdict(both: RunFolder) -> None:
@@ -277,14 +278,17 @@ def test_the_offsets_log_of_the_way_back_goes_on_where_the_mirror_s_ended(back: 
     """Without the position that somebody else has written there, and what its coordinator said of members that were
     gone; those that the mirror still has are told as gone."""
     lines = _joined(back, "offsets")
-    there, again = 8 + 4 + ROOM, 8 + 4 + ROOM + 1 + 3 + ROOM  # the last places of the legs before
+    there, again = (
+        8 + 4 + PLACES_BETWEEN,
+        8 + 4 + PLACES_BETWEEN + 1 + 3 + PLACES_BETWEEN,
+    )  # the last places of the legs before
     told = [(line["kind"], line["log_offset"]) for line in lines]
     assert told == [
         ("committed", 7),
         ("committed", 8),
         ("member", there + 1 + 1),
         ("committed", there + 1 + 2),
-        *(("group_tombstone", again + 1 - ROOM + place) for place in range(3)),
+        *(("group_tombstone", again + 1 - PLACES_BETWEEN + place) for place in range(3)),
         ("group", again + 1 + 11),
         ("committed", again + 1 + 12),
     ]

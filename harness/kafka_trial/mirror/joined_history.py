@@ -18,9 +18,7 @@ were they expire a session later.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -39,138 +37,17 @@ from kafka_trial.mirror.fail_over_event import (
     fail_over_event,
     wall_ns,
 )
+from kafka_trial.mirror.leg import EPOCHS, FIRST_BROKER, NEVER, Leg
 from kafka_trial.mirror.offset_map import ReadRecord, offset_map
 
-FIRST_BROKER: Final = 100
 MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each in one file
 SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were started on the mirror say so
 ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
-ROOM: Final = 10_000  # places between both offsets logs, for the tombstones of the source's members
+PLACES_BETWEEN: Final = 10_000  # offsets left free between two offsets logs that are joined, for tombstones of members
 MEMBER_RECORD_TYPES: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
 CLASSIC_GROUP: Final = 2  # the type of the record that has a whole group
 MEMBERS_OF_KIP_848: Final = ("member", "target", "member_assignment")
-EPOCHS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
-LISTS: Final = ("entries", "assigned", "pending")
 COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
-POSITIONS_IN: Final = ("FETCH", "LIST_OFFSETS")  # requests whose `offset` is a position, not a record's place
-
-OF_WORK: Final = ("delivered", "processed")
-NEVER: Final = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class Leg:
-    """What a leg after the first continues. Where it is on the mirror: what its `topics` are on the source.
-
-    `epoch`, `log_offset`: the highest of the group, and the last place in the offsets log, of the leg before. When
-    members came, and when they came to the next leg (`next_ns`): `…_wall_ns` by the wall clock, the others by the
-    monotonic one. `lanes`: which lane of a member on the source its lane on the mirror is; `homes`:
-    of which topic of the source each id is.
-    """
-
-    on_mirror: bool = True
-    topics: tuple[MirroredTopic, ...] = ()
-    epoch: int = 0
-    log_partition: int | None = None
-    log_offset: int = -1
-    came_ns: int = NEVER
-    lanes: Mapping[int, int] = field(default_factory=dict)
-    came_wall_ns: int = NEVER
-    next_ns: int = NEVER
-    next_wall_ns: int = NEVER
-    homes: Mapping[str, str] = field(default_factory=dict)
-
-    def has(self, at_ns: int) -> bool:
-        """Whether an instant is in this leg."""
-        return self.came_ns <= at_ns < self.next_ns
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, MirroredTopic]:
-        return {one.on_mirror: one for one in self.topics}
-
-    @cached_property
-    def _by_id(self) -> Mapping[str, MirroredTopic]:
-        return {one.id_on_mirror: one for one in self.topics if one.id_on_mirror}
-
-    def strays(self, lines: Iterable[Line]) -> int:
-        """Returns how many of a member's lines of work on the mirror are of no record that it has."""
-        work = (line for line in lines if line["kind"] in OF_WORK)
-        return sum(self._with_place(line, "") is None for line in work)
-
-    def effect(self, line: Line) -> Line:
-        """Returns an effect of a member on the mirror; one that names a place there, by its record's id, names that on
-        the source. Where the record at that place is of no topic here, nothing is known of its place."""
-        if not self.has(line["time_ns"]) or line.get("partition") is None or line.get("offset") is None:
-            return line
-        home = self.homes.get(str(line.get("id")))
-        topic = next((one for one in self.topics if one.name == home), None)
-        offset = None if topic is None else topic.offsets.offset_of(line["partition"], line["offset"])
-        told = {name: value for name, value in line.items() if name not in ("topic", "partition", "offset")}
-        if topic is None or offset is None:
-            return told
-        return told | {"topic": topic.name, "partition": line["partition"], "offset": offset}
-
-    def on_source(self, line: Line) -> Line | None:
-        """Returns a line of this leg as one of the whole history, which is the source's; None: it has no meaning
-        there."""
-        api = str(line.get("api", ""))
-        told = self._with_place(line, api)
-        if told is None and line["kind"] == "bad_line":
-            told = {name: value for name, value in line.items() if name not in ("topic", "partition", "offset")}
-        if told is None:
-            return None
-        for name in LISTS:
-            if name in told:
-                entries = (self._with_place(entry, api) for entry in told[name])
-                told[name] = [self._with_epochs(entry) for entry in entries if entry is not None]
-        told = self._with_epochs(told)
-        if "log_offset" in told:
-            told["log_offset"] += self.log_offset + 1
-            told["log_partition"] = told["log_partition"] if self.log_partition is None else self.log_partition
-        if told.get("lane") in self.lanes:
-            told["lane"] = self.lanes[told["lane"]]
-        return self._with_brokers(told) if self.on_mirror else told
-
-    @staticmethod
-    def _with_brokers(told: Line) -> Line:
-        if told["kind"] == "coordinator" and told.get("leader", -1) >= 0:
-            told["leader"] += FIRST_BROKER
-        if told.get("api") == "FIND_COORDINATOR" and told.get("coordinator", -1) >= 0:
-            told["coordinator"] += FIRST_BROKER
-        if "started_with" in told:
-            told["started_with"] = [broker + FIRST_BROKER for broker in told["started_with"]]
-        return told
-
-    def _with_place(self, line: Line, api: str) -> Line | None:
-        """Returns a line, or an entry in one, with its place on the source; None: of a topic or record that is not
-        there."""
-        name, id_ = line.get("topic"), line.get("topic_id")
-        if not self.on_mirror or (name is None and id_ is None):
-            return dict(line)
-        topic = self._by_name.get(str(name)) if name is not None else self._by_id.get(str(id_))
-        if topic is None:
-            return None
-        told = dict(line)
-        told |= {"topic": topic.name} if name is not None else {}
-        told |= {"topic_id": topic.id} if id_ is not None else {}
-        partition = line.get("partition")
-        if partition is None:
-            return told
-        if line.get("committed_offset") is not None:
-            told["committed_offset"] = topic.offsets.position_of(partition, line["committed_offset"])
-        if line.get("offset") is not None:
-            is_position = api in POSITIONS_IN
-            read = topic.offsets.position_of if is_position else topic.offsets.offset_of
-            told["offset"] = read(partition, line["offset"])
-            if told["offset"] is None:
-                return None
-        return told
-
-    def _with_epochs(self, line: Line) -> Line:
-        for name in EPOCHS:
-            if isinstance(line.get(name), int) and line[name] > 0:
-                line[name] += self.epoch
-        return line
 
 
 def join_run_folders(folder: RunFolder) -> None:
@@ -194,11 +71,11 @@ def mirrored_topics(source: RunFolder, mirror: RunFolder) -> list[MirroredTopic]
     written = list(_acknowledged(source))
     ids = [{line["topic"]: line.get("topic_id") for line in lines if line["kind"] == "topic"} for lines in seen]
     found = []
-    for name, there in ((name, there) for name in ids[0] for there in ids[1] if there in (name, f"{SOURCE}.{name}")):
-        own, mirrored = _read_records(seen[0], name), _read_records(seen[1], there)
+    for name, copy in ((name, copy) for name in ids[0] for copy in ids[1] if copy in (name, f"{SOURCE}.{name}")):
+        own, mirrored = _read_records(seen[0], name), _read_records(seen[1], copy)
         sent = [_read_record(line) for line in written if line["topic"] == name]
         offsets = offset_map(own, mirrored, acknowledged=sent)
-        found.append(MirroredTopic(name, there, ids[0][name], ids[1][there], offsets))
+        found.append(MirroredTopic(name, copy, ids[0][name], ids[1][copy], offsets))
     return found
 
 
@@ -224,58 +101,53 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
     Raises:
         OSError: the disk refuses.
     """
-    there, again = legs_after_the_first(source, mirror, topics)
+    on_mirror, back = legs_after_the_first(source, mirror, topics)
     for file in source.history_files():
         lines: Iterable[Line] = raw_lines(file)
         if file.stem in MERGED:
-            lines = sorted(_merged(file, mirror.history / file.name, there, again), key=itemgetter("time_ns"))
+            lines = sorted(_merged(file, mirror.history / file.name, on_mirror, back), key=itemgetter("time_ns"))
         elif file.stem.startswith("consumer-"):
-            leg = {MIRROR: there, SOURCE: again}.get(_cluster_of(file))
+            leg = {MIRROR: on_mirror, SOURCE: back}.get(_cluster_of(file))
             lines = lines if leg is None else _on_source(lines, leg)
         elif file.stem.startswith("requests-b"):
-            lines = (told for line in lines if (told := _in_its_leg(line, again)) is not None)
+            lines = (told for line in lines if (told := _in_its_leg(line, back)) is not None)
         elif file.stem == "sink":
-            lines = map(there.effect, lines)
+            lines = map(on_mirror.effect, lines)
         elif file.stem == "run":
-            lines = sorted((*lines, *_told_of_legs(source, mirror, there, again)), key=itemgetter("time_ns"))
+            lines = sorted((*lines, *_told_of_legs(source, mirror, on_mirror, back)), key=itemgetter("time_ns"))
         _write(place, file.stem, lines)
     for file in mirror.history.glob("requests-b*.jsonl"):
         number = int(file.stem.removeprefix("requests-b")) + FIRST_BROKER
-        _write(place, f"requests-b{number}", _on_source(raw_lines(file), there))
+        _write(place, f"requests-b{number}", _on_source(raw_lines(file), on_mirror))
 
 
-def _merged(own: Path, mirrored: Path, there: Leg, again: Leg) -> Iterator[Line]:
+def _merged(own: Path, mirrored: Path, on_mirror: Leg, back: Leg) -> Iterator[Line]:
     """Yields what a witness of each cluster wrote in a file of the same name: of all legs, and the ends of members."""
-    first = list(_until_left(raw_lines(own), there.came_ns, there.came_wall_ns))
-    on_mirror = list(_on_source(_of_the_group(raw_lines(mirrored), there), there))
-    back = (line for line in _of_the_group(raw_lines(own), again) if "group" in line)  # what is of none is in the first
+    first = list(_until_left(raw_lines(own), on_mirror.came_ns, on_mirror.came_wall_ns))
+    second = list(_on_source(_of_the_group(raw_lines(mirrored), on_mirror), on_mirror))
+    third = (line for line in _of_the_group(raw_lines(own), back) if "group" in line)  # what is of none is in the first
     yield from first
-    yield from on_mirror
-    yield from _on_source(back, again)
+    yield from second
+    yield from _on_source(third, back)
     if own.stem == "offsets":
-        yield from _members_gone(first, there)
-        yield from _members_gone(on_mirror, again)
+        yield from _members_gone(first, on_mirror)
+        yield from _members_gone(second, back)
 
 
-def _in_its_leg(line: Line, again: Leg) -> Line | None:
-    return again.on_source(line) if again.has(line["time_ns"]) else line
+def _in_its_leg(line: Line, back: Leg) -> Line | None:
+    return back.on_source(line) if back.has(line["time_ns"]) else line
 
 
-def _told_of_legs(source: RunFolder, mirror: RunFolder, there: Leg, again: Leg) -> Iterator[Line]:
-    if there.came_ns == NEVER:
+def _told_of_legs(source: RunFolder, mirror: RunFolder, on_mirror: Leg, back: Leg) -> Iterator[Line]:
+    if on_mirror.came_ns == NEVER:
         return
-    event = fail_over_event(source, mirror, there.topics, there.came_ns, there.log_offset)
-    if event is not None:
-        yield event
-    back = (
-        None
-        if again.came_ns == NEVER
-        else fail_back_event(source, mirror, there.topics, again.came_ns, again.log_offset)
-    )
-    if back is not None:
-        yield back
-    strays = sum(there.strays(raw_lines(file)) for file in _files_of(source, MIRROR))
-    yield from environment_events(there.topics, event, there.came_ns, strays=strays)
+    topics = on_mirror.topics
+    there = fail_over_event(source, mirror, topics, on_mirror.came_ns, on_mirror.log_offset)
+    returned = back.came_ns != NEVER
+    home = fail_back_event(source, mirror, topics, back.came_ns, back.log_offset) if returned else None
+    yield from (event for event in (there, home) if event is not None)
+    strays = sum(on_mirror.strays(raw_lines(file)) for file in _files_of(source, MIRROR))
+    yield from environment_events(topics, there, on_mirror.came_ns, strays=strays)
 
 
 def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> tuple[Leg, Leg]:
@@ -286,27 +158,27 @@ def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[
     starts = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
     lanes = {line["member"]: line["lane"] for cluster, line in starts if cluster != MIRROR}
     came = [line for cluster, line in starts if cluster == MIRROR]
-    there = Leg(
+    on_mirror = Leg(
         topics=tuple(topics),
         epoch=_highest_epoch(log),
         log_partition=next((line["log_partition"] for line in reversed(log) if "log_offset" in line), None),
-        log_offset=_last_place(log) + ROOM,
+        log_offset=_last_place(log) + PLACES_BETWEEN,
         came_ns=came_ns,
         lanes={line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
         came_wall_ns=came_wall_ns,
         next_ns=next_ns,
         next_wall_ns=next_wall_ns,
-        homes=_homes(source),
+        topic_of_id=_topic_of_id(source),
     )
-    on_mirror = list(raw_lines(mirror.history / "offsets.jsonl"))
-    again = Leg(
+    log_of_mirror = list(raw_lines(mirror.history / "offsets.jsonl"))
+    back = Leg(
         on_mirror=False,
-        epoch=there.epoch + _highest_epoch(on_mirror),
-        log_offset=there.log_offset + 1 + _last_place(on_mirror) + ROOM,
+        epoch=on_mirror.epoch + _highest_epoch(log_of_mirror),
+        log_offset=on_mirror.log_offset + 1 + _last_place(log_of_mirror) + PLACES_BETWEEN,
         came_ns=next_ns,
         came_wall_ns=next_wall_ns,
     )
-    return there, again
+    return on_mirror, back
 
 
 def _highest_epoch(log: Iterable[Line]) -> int:
@@ -325,7 +197,7 @@ def _came_to(source: RunFolder, cluster: str) -> tuple[int, int]:
     return came_ns, NEVER if came_ns == NEVER else wall_ns(source, came_ns)
 
 
-def _homes(source: RunFolder) -> dict[str, str]:
+def _topic_of_id(source: RunFolder) -> dict[str, str]:
     """Returns of which topic of the source each record is, by its id."""
     read = (line for line in raw_lines(source.history / "observer.jsonl") if line["kind"] == "record")
     told = (line for line in (*_acknowledged(source), *read) if line["id"] is not None)
@@ -368,7 +240,7 @@ def _members_gone(lines: Sequence[Line], leg: Leg) -> Iterator[Line]:
             members.pop(str(line.get("member_id")), "")
     log_partition = next((line["log_partition"] for line in reversed(lines) if "log_offset" in line), None)
     records = [(group, member, record) for member, group in members.items() for record in MEMBER_RECORD_TYPES]
-    for place, (group, member, record) in enumerate(records, leg.log_offset + 1 - ROOM):
+    for place, (group, member, record) in enumerate(records, leg.log_offset + 1 - PLACES_BETWEEN):
         told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": leg.came_ns, "kind": "group_tombstone"}
         told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": leg.came_wall_ns}
         yield told | {"log_partition": log_partition, "log_offset": place}
