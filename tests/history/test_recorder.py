@@ -52,6 +52,16 @@ def test_a_follower_yields_each_whole_line_once(tmp_path: Path) -> None:
     assert (seen, [event.seq for event in follower.new_events()]) == ([0], [1])
 
 
+def test_a_follower_of_several_patterns_begins_with_the_first(tmp_path: Path) -> None:
+    """And takes the files of one by their names; a file may come later."""
+    tail = HistoryTail(tmp_path, "sink.jsonl", "consumer-*.jsonl")
+    for source in ("consumer-m1-0", "consumer-m0-0", "sink", "run"):
+        (tmp_path / f"{source}.jsonl").write_bytes(to_line(Event(source, 0, 0, "event")))
+    assert [event.source for event in tail.new_events()] == ["sink", "consumer-m0-0", "consumer-m1-0"]
+    (tmp_path / "consumer-m2-0.jsonl").write_bytes(to_line(Event("consumer-m2-0", 0, 0, "event")))
+    assert [event.source for event in tail.new_events()] == ["consumer-m2-0"]
+
+
 def test_a_torn_last_line_is_left_out_and_a_torn_middle_is_not(tmp_path: Path) -> None:
     """The writer of a last line may have been killed; garbage in the middle is somebody else's doing."""
     folder = create_run_folder(tmp_path / "run", "control", "x")

@@ -16,9 +16,10 @@ import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.cpu_waits import SharedCpuWaits
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
-from kafka_trial.witness.samplers import WALL_JUMP_NS, cpu_waits_ns, descendants, sample_clock, sample_resources
+from kafka_trial.witness.samplers import WALL_JUMP_NS, descendants, sample_clock, sample_resources
 
 
 class Kept(Recorder):
@@ -165,9 +166,8 @@ def test_waiting_for_a_processor_is_told(tmp_path: Path) -> None:
     with ChildProcesses("test") as child_processes, Recorder(tmp_path, "run") as run, ThreadGroup("test") as group:
         member, broker = (child_processes.spawn(name, [sys.executable, "-c", BUSY]) for name in ("m0", "broker"))
         told = Subject(member)
-        group.start(
-            "resource-sampler", lambda: sample_resources(run, lambda: [told], stop, brokers=lambda: [broker.pid])
-        )
+        waits = SharedCpuWaits(lambda: [broker.pid])
+        group.start("resource-sampler", lambda: sample_resources(run, lambda: [told], stop, brokers=waits.read))
         try:
             sample = wait_until(lambda: busy_sample(run.path), within_s=30, what="a sample of waits")
         finally:
@@ -180,14 +180,6 @@ def busy_sample(path: Path) -> dict[str, int] | None:
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     samples = [line for line in lines if line["kind"] == "cpu_wait"]
     return next((one for one in samples if one["member_ns"] > one["over_ns"] / 10), None)
-
-
-def test_the_wait_of_what_is_gone_is_not_told(tmp_path: Path) -> None:
-    """No process, or one of another kernel, without the counter."""
-    (tmp_path / "7" / "task" / "8").mkdir(parents=True)
-    assert cpu_waits_ns([7, 9], tmp_path) == {}
-    (tmp_path / "7" / "task" / "8" / "schedstat").write_text("500 70 3\n")
-    assert cpu_waits_ns([7, 9], tmp_path) == {(7, 8): 70}
 
 
 def test_the_counter_is_written(tmp_path: Path) -> None:

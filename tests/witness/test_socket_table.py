@@ -51,6 +51,14 @@ def test_a_connection_shows_both_halves_with_what_waits_and_what_was_acknowledge
     assert (sent.send_queue, sent.receive_queue) == (0, 0)
 
 
+def test_only_sockets_with_certain_ports_are_asked_for() -> None:
+    """At either end: both halves of one connection, and nothing of another."""
+    with connection() as (near, _), connection():
+        port = near.getsockname()[1]
+        found = socket_table.sample(ports={port})
+    assert sorted((entry.sport == port, entry.dport == port) for entry in found) == [(False, True), (True, False)]
+
+
 def test_unread_data_piles_up_in_the_send_queue() -> None:
     """When the receiver reads nothing, what does not fit into its buffer stays in the sender's queue."""
     with connection() as (near, _):

@@ -10,11 +10,19 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.cluster import REQUEST_LOG, BrokerHandle, Lane, node_in_words, node_name
+from kafka_trial.cluster.cluster import (
+    REQUEST_LOG,
+    BrokerHandle,
+    Lane,
+    node_in_words,
+    node_name,
+    processes_of,
+)
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.process.cpu_waits import SharedCpuWaits
 from kafka_trial.process.steps import step
 from kafka_trial.process.waiting import wait_until
 
@@ -53,6 +61,7 @@ class BootedCluster:
         self.folder = folder
         self.wiring = wiring
         self.brokers = brokers
+        self.broker_waits = SharedCpuWaits(lambda: processes_of(self.brokers))
         self.controllers = controllers
         self.host = wiring.host
         self.container_network = container_network

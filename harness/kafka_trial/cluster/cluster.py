@@ -8,14 +8,16 @@ disturbed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.containers.network import ContainerNetwork
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.control_groups import ContainerView
+from kafka_trial.process.cpu_waits import SharedCpuWaits
 
 T = TypeVar("T")
 REQUEST_LOG: Final = "requests.log"  # in the folder of each broker
@@ -119,6 +121,15 @@ class BrokerHandle(Protocol):
         ...
 
 
+def processes_of(brokers: Mapping[int, BrokerHandle]) -> list[int]:
+    """Returns the processes of those brokers that run."""
+    pids = []
+    for broker in brokers.values():
+        with suppress(UnjudgeableError):  # it went meanwhile, or was never started
+            pids += [broker.pid] if broker.alive else []
+    return pids
+
+
 class Cluster(Protocol):
     """A running cluster."""
 
@@ -152,6 +163,11 @@ class Cluster(Protocol):
     @property
     def brokers(self) -> Mapping[int, BrokerHandle]:
         """The brokers that are there; which they are changes where brokers are replaced."""
+        ...
+
+    @property
+    def broker_waits(self) -> SharedCpuWaits:
+        """How long the brokers that run have waited for a processor, for all trials on it."""
         ...
 
     @property

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,14 @@ def links(routes: Routes, clients: Clients, *, dump: Dump | None = None) -> Link
     groups or addresses; whoever uses the lane of the load is the load. The look's time is that of the dump: on a busy
     machine it takes a while to find whose sockets they are.
     """
-    table, taken_ns = socket_table.sample([socket_table.ESTABLISHED], dump=dump), time.monotonic_ns()
+    by_proxy = {route.proxy_port: route for route in routes.values()}
+    by_broker = {route.broker_port: route for route in routes.values()}
+    sample = partial(socket_table.sample, [socket_table.ESTABLISHED], ports=by_proxy.keys() | by_broker.keys())
+    table, taken_ns = sample(dump=dump), time.monotonic_ns()
     process_groups = {client: place for client, place in clients.items() if isinstance(place, int)}
     own_inodes = socket_table.inodes_of_groups(process_groups.values())
     elsewhere = dump is not None and process_groups
-    ours = socket_table.sample([socket_table.ESTABLISHED]) if elsewhere else table
+    ours = sample() if elsewhere else table
     own_ports = {
         client: {entry.sport for entry in ours if entry.inode in own_inodes[pgid]}
         for client, pgid in process_groups.items()
@@ -94,8 +98,6 @@ def links(routes: Routes, clients: Clients, *, dump: Dump | None = None) -> Link
     def is_of(client: str, entry: socket_table.Socket) -> bool:
         return client == WORKLOAD or entry.dport in own_ports.get(client, ()) or entry.dst == clients.get(client)
 
-    by_proxy = {route.proxy_port: route for route in routes.values()}
-    by_broker = {route.broker_port: route for route in routes.values()}
     halves = []
     for entry in table:
         near, far = by_proxy.get(entry.sport), by_broker.get(entry.dport)

@@ -83,8 +83,10 @@ class GroupWatch:
     fetched_ns: int = 0  # when a member last asked for records further on than any before
 
     def __post_init__(self) -> None:
-        self._followers = [HistoryTail(self.witnessed or self.history, pattern) for pattern in OF_WITNESSES]
-        self._followers += [HistoryTail(self.history, pattern) for pattern in OF_OTHERS]
+        self._followers = [
+            HistoryTail(self.witnessed or self.history, *OF_WITNESSES),
+            HistoryTail(self.history, *OF_OTHERS),
+        ]
         self._presence = PresenceCollector(self.group)
 
     def update(self) -> GroupWatch:

@@ -60,12 +60,10 @@ class Progress:
     def __post_init__(self) -> None:
         history = self.folder.history
         self.moves = MovementWatch(self.topics)
-        by_witnesses = [(self.witnessed or history, f"{name}.jsonl") for name in ("observer", "offsets", "through")]
-        by_others = [(history, pattern) for pattern in ("consumer-*.jsonl", "sink.jsonl", "workload.jsonl")]
+        sends = ("workload.jsonl",) if self.by_sends or self.by_effects else ()
         self._followers = [
-            HistoryTail(place, pattern)
-            for place, pattern in (*by_witnesses, *by_others)
-            if self.by_sends or self.by_effects or pattern != "workload.jsonl"
+            HistoryTail(self.witnessed or history, "observer.jsonl", "offsets.jsonl", "through.jsonl"),
+            HistoryTail(history, "consumer-*.jsonl", "sink.jsonl", *sends),
         ]
 
     def update(self) -> Progress:

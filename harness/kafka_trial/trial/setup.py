@@ -174,7 +174,7 @@ def _opened(
     )
     thread_group.start(
         "resource-sampler",
-        lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=lambda: _broker_pids(cluster)),
+        lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=cluster.broker_waits.read),
     )
     context = FaultContext(
         *(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink),
@@ -234,15 +234,6 @@ def _require_way_back(toxiproxy: Toxiproxy, host: str) -> None:
             f"{REACHED_WITHIN_S:g} s): a firewall between? Let the networks of containers in (with ufw: `ufw allow "
             f'from {host.rpartition(".")[0]}.0/24`), or use sink = "topic"'
         )
-
-
-def _broker_pids(cluster: Cluster) -> list[int]:
-    """Returns the processes of the brokers that run."""
-    pids = []
-    for broker in cluster.brokers.values():
-        with suppress(UnjudgeableError):  # it went meanwhile, or was never started
-            pids += [broker.pid] if broker.alive else []
-    return pids
 
 
 def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:

@@ -19,6 +19,7 @@ from typing import Protocol
 import psutil
 
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.process.cpu_waits import PROC, Thread, cpu_waits_ns
 from kafka_trial.process.oom_kills import VMSTAT, read_oom_kills
 from kafka_trial.process.waiting import pause
 
@@ -78,7 +79,6 @@ def _offset_ns(read_ns: int, wall_ns: int) -> int:
 
 
 RESOURCES_EVERY_S = 1.0
-PROC = Path("/proc")
 
 
 class Sampled(Protocol):
@@ -99,12 +99,12 @@ def sample_resources(
     members: Callable[[], Sequence[Sampled]],
     stop: threading.Event,
     *,
-    brokers: Callable[[], Iterable[int]] = tuple,
+    brokers: Callable[[], Mapping[Thread, int]] = dict,
     vmstat: Path = VMSTAT,
 ) -> None:
     """Writes `resources` of every living member, `cpu_wait` and the kernel's `oom_kills`, once a second, until `stop`.
 
-    `brokers`: their processes.
+    `brokers`: how long their threads have waited, in nanoseconds.
     """
     before: _Waits | None = None
     while True:
@@ -112,7 +112,7 @@ def sample_resources(
         if oom_kills is not None:
             record.record("oom_kills", count=oom_kills)
         pids = [pid for member in members() if member.alive for pid in _sample(record, member)]
-        now = _Waits(time.monotonic_ns(), cpu_waits_ns(pids), cpu_waits_ns(brokers()))
+        now = _Waits(time.monotonic_ns(), cpu_waits_ns(pids), brokers())
         if before is not None and (now.of_members or now.of_brokers):
             record.record(
                 "cpu_wait",
@@ -125,9 +125,6 @@ def sample_resources(
             return
 
 
-Thread = tuple[int, int]  # of a process: their ids
-
-
 @dataclass(frozen=True)
 class _Waits:
     """How long each thread had waited for a processor since it began, when that was read."""
@@ -135,23 +132,6 @@ class _Waits:
     read_ns: int
     of_members: Mapping[Thread, int]
     of_brokers: Mapping[Thread, int]
-
-
-def cpu_waits_ns(pids: Iterable[int], proc: Path = PROC) -> dict[Thread, int]:
-    """Returns how long each thread of some processes has been ready to run and had no processor ("time spent waiting on
-    a runqueue", the second number of schedstat), in nanoseconds; none where the kernel does not count it.
-    """
-    found = {}
-    for pid in pids:
-        tasks = f"{proc}/{pid}/task"  # brokers have some hundred each: strings, for a path costs twice the reading
-        with suppress(OSError):
-            for thread in os.listdir(tasks):
-                with (
-                    suppress(OSError, ValueError, IndexError),
-                    open(f"{tasks}/{thread}/schedstat", "rb", buffering=0) as file,
-                ):
-                    found[pid, int(thread)] = int(file.read(64).split()[1])
-    return found
 
 
 def _longest_ns(before: Mapping[Thread, int], now: Mapping[Thread, int]) -> int:

@@ -13,7 +13,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address
@@ -49,6 +49,7 @@ _LAST_DATA_RECEIVED, _BYTES_ACKED, _BYTES_RECEIVED = 52, 120, 128
 _RECEIVE_BYTES = 1 << 18
 _ANSWER_WITHIN_S = 5.0
 
+_MAPPED_FROM_IPV4 = bytes(10) + b"\xff\xff"
 _SOCKET_LINK = re.compile(r"socket:\[(\d+)\]")
 # ApiVersions v0: api key 18, version 0, correlation id, client id; no body.
 _PROBE_CLIENT = b"kafka-trial-probe"
@@ -85,10 +86,13 @@ class Socket:
 Dump = Callable[[int], bytes]  # from a mask of states to sock_diag's messages, of IPv4 and then of IPv6
 
 
-def sample(states: Collection[int] = STATES, *, dump: Dump | None = None) -> list[Socket]:
+def sample(
+    states: Collection[int] = STATES, *, ports: Collection[int] | None = None, dump: Dump | None = None
+) -> list[Socket]:
     """Returns every TCP socket in one of `states`: IPv4, and IPv6, in which Java's sockets are.
 
-    `dump`: who asks the kernel, from inside the network that is wanted; None: we do, of our own.
+    `ports`: only those with one of these at an end; None: all. `dump`: who asks the kernel, from inside the network
+    that is wanted; None: we do, of our own.
 
     One dump for each family. A machine that opens a connection for each of many requests has thousands of sockets in
     time-wait: who needs only live ones asks for `[ESTABLISHED]`, and the kernel leaves the others out.
@@ -98,7 +102,10 @@ def sample(states: Collection[int] = STATES, *, dump: Dump | None = None) -> lis
     """
     messages = (dump or own_dump)(sum(1 << state for state in states))
     try:
-        return [_socket(message) for message in _messages(memoryview(messages))]
+        found: Iterable[memoryview] = _messages(memoryview(messages))
+        if ports is not None:
+            found = (message for message in found if any(port in ports for port in _ports(message)))
+        return [_socket(message) for message in found]
     except (OSError, struct.error, IndexError) as error:
         raise UnjudgeableError(f"the kernel's socket table cannot be read by sock_diag: {error}") from error
 
@@ -207,9 +214,15 @@ def _headed(messages: memoryview) -> Iterator[tuple[int, memoryview]]:
         place += _aligned(max(size, _HEADER.size))
 
 
+def _ports(message: memoryview) -> tuple[int, int]:
+    """Returns both ports of a socket, its own first."""
+    sport, dport = struct.unpack_from(">HH", message, 4)
+    return sport, dport
+
+
 def _socket(message: memoryview) -> Socket:
     family, state = message[0], message[1]
-    sport, dport = struct.unpack_from(">HH", message, 4)
+    sport, dport = _ports(message)
     _, receive_queue, send_queue, uid, inode = struct.unpack_from("=IIIII", message, 52)
     counters = (0, 0, 0) if state == LISTEN else _counters(message)
     return Socket(
@@ -244,8 +257,7 @@ def _counters(message: memoryview) -> tuple[int, int, int]:
 def _address(family: int, raw: memoryview) -> str:
     if family == socket.AF_INET:
         return socket.inet_ntoa(raw[:4])
-    address = IPv6Address(bytes(raw))
-    return str(address.ipv4_mapped or address)
+    return socket.inet_ntoa(raw[12:]) if raw[:12] == _MAPPED_FROM_IPV4 else str(IPv6Address(bytes(raw)))
 
 
 def _aligned(size: int) -> int:
@@ -256,8 +268,8 @@ def _processes() -> Iterator[tuple[int, int]]:
     """Every process with its process group."""
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:  # it may end while we look
-                yield int(name), int(stat.read().rpartition(b")")[2].split()[2])
+            with suppress(OSError):  # it may end while we look
+                yield int(name), os.getpgid(int(name))
 
 
 def _socket_inodes(pid: int) -> Iterator[int]:
