@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.history.store import ASKED, RUN_METADATA, RunFolder, create_run_folder, pack, unpack
+from kafka_trial.history import store
+from kafka_trial.history.store import (
+    ASKED,
+    RUN_METADATA,
+    RunFolder,
+    create_run_folder,
+    lines_newest_first,
+    pack,
+    unpack,
+)
 
 
 @pytest.fixture
@@ -66,3 +75,25 @@ def test_what_would_lie_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no file below it"):
         unpack(tmp_path / "one.tar.xz", tmp_path / "back")
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (b"", []),
+        (b"torn", []),
+        (b"a\n", [b"a"]),
+        (b"a\nto", [b"a"]),
+        (b"first\n\nthird\n", [b"third", b"", b"first"]),
+        (b"first\nsecond\ntorn", [b"second", b"first"]),
+    ],
+)
+def test_lines_are_read_from_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, lines: list[bytes], block_bytes: int
+) -> None:
+    """However they lie in the blocks that are read; what follows the last end is left out."""
+    monkeypatch.setattr(store, "BLOCK_BYTES", block_bytes)
+    (tmp_path / "a.jsonl").write_bytes(text)
+    assert list(lines_newest_first(tmp_path / "a.jsonl")) == lines
+    assert list(lines_newest_first(tmp_path / "none.jsonl")) == []

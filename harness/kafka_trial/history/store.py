@@ -32,6 +32,7 @@ from kafka_trial.errors import InputError, StartError, UnjudgeableError, shown
 from kafka_trial.history.event import Event, from_line
 
 RUN_SCHEMA = 1
+BLOCK_BYTES = 1 << 16
 GROUPS = "groups"  # the folder of the further groups
 
 
@@ -212,6 +213,26 @@ def raw_lines(file: Path) -> Iterator[dict[str, Any]]:
     if file.exists():
         text = file.read_bytes()
         yield from map(orjson.loads, text[: text.rfind(b"\n") + 1].splitlines())
+
+
+def lines_newest_first(file: Path) -> Iterator[bytes]:
+    """Yields the lines of a history's file, the last one first, without their ends; of the file no more is read than is
+    asked for. A torn last line is left out, as is all of a file that is not there."""
+    if not file.exists():
+        return
+    with file.open("rb") as history:
+        end, torn, rest = history.seek(0, os.SEEK_END), True, b""
+        while end > 0:
+            begin = max(0, end - BLOCK_BYTES)
+            history.seek(begin)
+            rest, *lines = (history.read(end - begin) + rest).split(b"\n")
+            if lines and torn:  # what follows the last end
+                lines.pop()
+                torn = False
+            yield from reversed(lines)
+            end = begin
+    if not torn:
+        yield rest
 
 
 class HistoryTail:

@@ -35,7 +35,7 @@ from kafka_trial.compatibility.tables import apis, versions
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.refused_requests import SOURCE, UNSUPPORTED, Refused, refusal_in_words, refused_requests
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import RunFolder, raw_lines
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
 from kafka_trial.upgrade.cluster_state import CLUSTER, Loss
 from kafka_trial.upgrade.stage_history import OF_A_CONTROL_READ
@@ -87,7 +87,7 @@ class StageVerdicts:
         a drain), or if no earlier stage had it. So is a reason why something is unknown that no earlier stage had.
         """
         anomalies = [orjson.loads(line) for line in (folder.path / ANOMALIES).read_bytes().splitlines()]
-        proofs, ends_ns = _events_since(folder, self._begins_ns)
+        proofs = _events_since(folder, self._begins_ns, (event for one in anomalies for event in one["events"]))
         own = [one for one in anomalies if self._is_of_the_stage(one, proofs)]
         said = [(str(one["anomaly"]), str(one["sentence"])) for one in own if one["weight"] == VIOLATION]
         said += [  # a list of anomalies has an end
@@ -98,7 +98,7 @@ class StageVerdicts:
         self._known |= {_identity(one) for one in anomalies}
         self._counts |= {one.anomaly: one.count for one in verdict.violations}
         self._reasons |= set(verdict.reasons)
-        begins_ns, self._begins_ns = self._begins_ns, ends_ns
+        begins_ns, self._begins_ns = self._begins_ns, _ends_ns(folder)
         if lost:
             return StageOutcome(stage, self._consumer, NOT_KNOWN, CLUSTER, lost[0])
         if not (said or reasons):
@@ -138,21 +138,21 @@ def _identity(anomaly: Mapping[str, Any]) -> bytes:
     return orjson.dumps(place, option=orjson.OPT_SORT_KEYS)
 
 
-def _events_since(folder: RunFolder, begins_ns: float) -> tuple[set[str], float]:
-    """Returns the events (`source#seq`) that came after an instant, and when the last of the run came.
-
-    What the topic held is read anew at the end of each stage, and tells of no stage.
-    """
-    found: set[str] = set()
-    ends_ns = begins_ns
+def _events_since(folder: RunFolder, begins_ns: float, named: Iterable[str]) -> set[str]:
+    """Returns those of some events (`source#seq`) that came after an instant. What the topic held is read anew at the
+    end of each stage, and tells of no stage."""
+    sources = {one.partition("#")[0] for one in named}
+    found = set()
     for file in folder.history_files():
-        for line in file.read_bytes().splitlines():
-            event = orjson.loads(line)
+        for event in raw_lines(file) if file.stem in sources else ():
             if event["time_ns"] > begins_ns and event["kind"] not in OF_A_CONTROL_READ:
                 found.add(f"{event['source']}#{event['seq']}")
-            if event["kind"] == "end":
-                ends_ns = event["time_ns"]
-    return found, ends_ns
+    return found
+
+
+def _ends_ns(folder: RunFolder) -> int:
+    """Returns when the stage ended."""
+    return max(int(line["time_ns"]) for line in raw_lines(folder.history / "run.jsonl") if line["kind"] == "end")
 
 
 def of_cluster(stage: str, losses: Sequence[Loss], not_known: str = "") -> StageOutcome:

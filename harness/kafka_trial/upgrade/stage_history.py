@@ -25,6 +25,7 @@ from kafka_trial.history.store import RunFolder
 
 OF_A_STAGE = ("heal", "drain", "snapshot")
 OF_A_CONTROL_READ = ("record", "control_read")
+RECORD, CONTROL_READ = (f'"kind":"{kind}"'.encode() for kind in OF_A_CONTROL_READ)
 ASKED = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
 
 
@@ -95,10 +96,11 @@ def _end_line(lines: Sequence[bytes], end: StageEnd) -> bytes:
 
 def _last_read(lines: Sequence[bytes]) -> list[bytes]:
     """Returns the lines of the observer without those of all control reads but the last."""
-    kinds = [orjson.loads(line)["kind"] for line in lines]
-    reads = [number for number, kind in enumerate(kinds) if kind == "control_read"]
+    reads = [number for number, line in enumerate(lines) if CONTROL_READ in line]
     before = reads[-2] if len(reads) > 1 else -1
-    return [line for number, line in enumerate(lines) if number > before or kinds[number] not in OF_A_CONTROL_READ]
+    return [
+        line for number, line in enumerate(lines) if number > before or not (RECORD in line or CONTROL_READ in line)
+    ]
 
 
 def _numbered(lines: Sequence[bytes]) -> Iterator[bytes]:

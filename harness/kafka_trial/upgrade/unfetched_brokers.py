@@ -7,20 +7,23 @@ nothing. Without this check a consumer that cannot read from the new version wou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER, node_name
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.refused_requests import SOURCE
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import RunFolder, lines_newest_first, raw_lines
 from kafka_trial.model.kernels import NONE
 from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.wall_clock import monotonic
 from kafka_trial.upgrade.availability_events import clocks_of
 from kafka_trial.upgrade.broker_changes import BrokerChanges, broker_changes
+
+FETCH: Final = b'"api":"FETCH"'
 
 
 def unfetched_brokers(folder: RunFolder, *, begins_ns: float) -> list[str]:
@@ -80,8 +83,8 @@ def _unfetched(folder: RunFolder, changes: BrokerChanges, *, begins_ns: float) -
 
 def _lanes_of_members(history: Path) -> set[object]:
     """Returns the lanes that members were started with: the observer has none, and other groups have others."""
-    started = (event for file in history.glob("consumer-*.jsonl") for event in _events(file, b'"kind":"started"'))
-    return {event.details.get("lane") for event in started if event.member} - {None}
+    begun = (line for file in history.glob("consumer-*.jsonl") for line in islice(raw_lines(file), 1))
+    return {line.get("lane") for line in begun if line["kind"] == "started" and line["member"]} - {None}
 
 
 def _gave_records(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> bool:
@@ -91,7 +94,7 @@ def _gave_records(file: Path, lanes: set[object], clocks: TrialContext, *, since
 
 def _given_since(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> Iterator[Mapping[str, Any]]:
     """Yields what a broker gave the lanes of each partition since an instant, the last answer first."""
-    for event in _events(file, b'"api":"FETCH"', newest_first=True):
+    for event in (from_line(line) for line in lines_newest_first(file) if FETCH in line):
         if event.time_ns <= since_ns:  # when it was read, which is never before it was answered
             return
         if event.details.get("lane") in lanes and _answered_ns(event, clocks) > since_ns:
@@ -102,10 +105,3 @@ def _answered_ns(event: Event, clocks: TrialContext) -> int:
     """Returns when a broker wrote a request down, which its witness may read much later."""
     wall_ns = np.array([NONE if event.source_wall_ns is None else event.source_wall_ns])
     return min(event.time_ns, int(monotonic(clocks, wall_ns, np.array([event.time_ns]))[0]))
-
-
-def _events(file: Path, mark: bytes, *, newest_first: bool = False) -> Iterator[Event]:
-    """Yields the events of the lines with a mark; a last line that is still being written is none."""
-    if file.exists():
-        lines = file.read_bytes().split(b"\n")[:-1]
-        yield from (from_line(raw) for raw in (reversed(lines) if newest_first else lines) if mark in raw)
