@@ -39,6 +39,12 @@ def test_every_version_is_left_and_come_to() -> None:
     assert {len(play.consumers) for play in played if play.before < "4"} == {4}
 
 
+def test_all_are_on_one_cluster_when_a_pair_is_played_first() -> None:
+    """Later in batches."""
+    assert {play.side_by_side == len(play.consumers) for play in plays() if play.seed == 1} == {True}
+    assert {play.side_by_side for play in plays() if play.seed > 1} == {3}
+
+
 def test_what_is_answered_is_not_played_again() -> None:
     """Unknown is tried once more; another code, another seed or another shape is another play."""
     unknown = replace(ROW, outcome="unknown")

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from kafka_trial.history.store import RunFolder, create_run_folder, raw_lines
-from kafka_trial.mirror.joined_history import PLACES_BETWEEN, join_run_folders
-from kafka_trial.mirror.leg import FIRST_BROKER
+from kafka_trial.mirror.joined_history import LOG_OFFSET_GAP, join_run_folders
+from kafka_trial.mirror.leg import MIRROR_BROKERS
 
 Line = dict[str, Any]
 SECOND_NS = 1_000_000_000
@@ -97,7 +97,7 @@ def _joined(both: RunFolder, source: str) -> list[Line]:
 def test_a_member_on_the_mirror_works_on_the_source(both: RunFolder) -> None:
     """Its topic, its offsets and its positions; in the lane that it had, at brokers that the source has not."""
     started, assigned, delivered, invoked, done, _ = _joined(both, "consumer-m0-1")
-    assert (started["lane"], started["started_with"]) == (4, [FIRST_BROKER])
+    assert (started["lane"], started["started_with"]) == (4, [MIRROR_BROKERS])
     assert assigned["entries"] == [HERE]
     assert (delivered["topic"], delivered["offset"]) == ("t", 2)
     assert invoked["entries"] == [{**HERE, "committed_offset": 5}]
@@ -112,7 +112,7 @@ def test_the_offsets_log_goes_on_where_that_of_the_source_ended(both: RunFolder)
     assert [(line["topic"], line["committed_offset"], line["log_offset"]) for line in commits] == [
         ("t", 2, 7),
         ("t", 3, 8),
-        ("t", 5, 9 + PLACES_BETWEEN + 3),
+        ("t", 5, 9 + LOG_OFFSET_GAP + 3),
     ]
     assert {line["log_partition"] for line in lines} == {3}
     assert [line["seq"] for line in lines] == list(range(5))
@@ -135,14 +135,14 @@ def test_members_of_the_source_are_gone_when_the_group_comes_to_the_mirror(both:
 def test_who_coordinates_is_a_broker_of_the_mirror(both: RunFolder) -> None:
     """What the source says of the group counts no more; the records are those of the source."""
     lines = _joined(both, "observer")
-    assert [line["leader"] for line in lines if line["kind"] == "coordinator"] == [FIRST_BROKER]
+    assert [line["leader"] for line in lines if line["kind"] == "coordinator"] == [MIRROR_BROKERS]
     assert not [line for line in lines if line["kind"] in ("group_state", "controller")]
     assert [line["offset"] for line in lines if line["kind"] == "record"] == [0, 1, 2, 3, 4]
 
 
 def test_requests_to_the_mirror_are_those_of_a_further_broker(both: RunFolder) -> None:
     """In the lane of their member, from positions of the source; what is of no topic of the trial names none."""
-    fetch, other = _joined(both, f"requests-b{FIRST_BROKER}")
+    fetch, other = _joined(both, f"requests-b{MIRROR_BROKERS}")
     assert (fetch["lane"], fetch["entries"]) == (4, [{"topic_id": "id of t", "partition": 0, "offset": 2}])
     assert other["entries"] == []
 
@@ -155,7 +155,7 @@ def test_how_the_group_came_is_told(both: RunFolder, way: str, least: int | None
     (told,) = (line for line in _joined(both, "run") if line["kind"] == "failed_over")
     start = {"committed_offset": 3, "started_offset": 2, "earliest_offset": None, "least_offset": least}
     assert told["entries"] == [{**HERE, **start}]
-    assert (told["way"], told["log_offset"], told["time_ns"]) == (way, 9 + PLACES_BETWEEN, 20 * SECOND_NS)
+    assert (told["way"], told["log_offset"], told["time_ns"]) == (way, 9 + LOG_OFFSET_GAP, 20 * SECOND_NS)
 
 
 def test_a_mirror_that_lacks_a_record_is_no_ground_for_a_verdict(both: RunFolder) -> None:
@@ -279,8 +279,8 @@ def test_the_offsets_log_of_the_way_back_goes_on_where_the_mirror_s_ended(back: 
     gone; those that the mirror still has are told as gone."""
     lines = _joined(back, "offsets")
     there, again = (
-        8 + 4 + PLACES_BETWEEN,
-        8 + 4 + PLACES_BETWEEN + 1 + 3 + PLACES_BETWEEN,
+        8 + 4 + LOG_OFFSET_GAP,
+        8 + 4 + LOG_OFFSET_GAP + 1 + 3 + LOG_OFFSET_GAP,
     )  # the last places of the legs before
     told = [(line["kind"], line["log_offset"]) for line in lines]
     assert told == [
@@ -288,7 +288,7 @@ def test_the_offsets_log_of_the_way_back_goes_on_where_the_mirror_s_ended(back: 
         ("committed", 8),
         ("member", there + 1 + 1),
         ("committed", there + 1 + 2),
-        *(("group_tombstone", again + 1 - PLACES_BETWEEN + place) for place in range(3)),
+        *(("group_tombstone", again + 1 - LOG_OFFSET_GAP + place) for place in range(3)),
         ("group", again + 1 + 11),
         ("committed", again + 1 + 12),
     ]

@@ -8,7 +8,7 @@ So it is judged as any other: a record that nobody handled on either side is los
 handled again here was redelivered.
 
 What a cluster counts by itself is continued in the next leg: generations and epochs of the group, places in its offsets
-log. Brokers of the mirror are FIRST_BROKER and up. Positions that the group finds in a leg, or that somebody else has
+log. Brokers of the mirror are MIRROR_BROKERS and up. Positions that the group finds in a leg, or that somebody else has
 written (MirrorMaker, or a tool, before members came, by the order of its log, or after they had left), are no commits
 of that leg, and are left out: from where members began, the coordinator's answers to them say. Members of the leg
 before (KIP-848) are told as gone when the group comes: whoever coordinates it now never heard of them, and where they
@@ -37,17 +37,17 @@ from kafka_trial.mirror.fail_over_event import (
     fail_over_event,
     wall_ns,
 )
-from kafka_trial.mirror.leg import EPOCHS, FIRST_BROKER, NEVER, Leg
+from kafka_trial.mirror.leg import EPOCH_FIELDS, MIRROR_BROKERS, NEVER, Leg
 from kafka_trial.mirror.offset_map import ReadRecord, offset_map
 
 MERGED: Final = ("observer", "offsets")  # sources that both clusters have, each in one file
 SOURCE, MIRROR = "source", "mirror"  # both run folders; members that were started on the mirror say so
-ASKED: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
-PLACES_BETWEEN: Final = 10_000  # offsets left free between two offsets logs that are joined, for tombstones of members
+INPUT_FILES: Final = ("run.json", "scenario.json", "schedule.json", "consumer.toml", "successor-*.toml")
+LOG_OFFSET_GAP: Final = 10_000  # offsets left free between two offsets logs that are joined, for tombstones of members
 MEMBER_RECORD_TYPES: Final = (8, 7, 5)  # types of records of one member in the offsets log, in which tombstones end it
 CLASSIC_GROUP: Final = 2  # the type of the record that has a whole group
-MEMBERS_OF_KIP_848: Final = ("member", "target", "member_assignment")
-COMMITS: Final = ("committed", "commit_tombstone", "commit_aborted")
+KIP_848_KINDS: Final = ("member", "target", "member_assignment")
+COMMIT_KINDS: Final = ("committed", "commit_tombstone", "commit_aborted")
 
 
 def join_run_folders(folder: RunFolder) -> None:
@@ -57,7 +57,7 @@ def join_run_folders(folder: RunFolder) -> None:
         OSError: the disk refuses.
     """
     source, mirror = RunFolder(folder.path / SOURCE), RunFolder(folder.path / MIRROR)
-    for asked in (file for name in ASKED for file in source.path.glob(name)):
+    for asked in (file for name in INPUT_FILES for file in source.path.glob(name)):
         shutil.copy(asked, folder.path / asked.name)
     for kept in (source.payload, source.consumer):
         if kept.exists():
@@ -101,7 +101,7 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
     Raises:
         OSError: the disk refuses.
     """
-    on_mirror, back = legs_after_the_first(source, mirror, topics)
+    on_mirror, back = mirror_and_return_legs(source, mirror, topics)
     for file in source.history_files():
         lines: Iterable[Line] = raw_lines(file)
         if file.stem in MERGED:
@@ -112,18 +112,18 @@ def join_histories(source: RunFolder, mirror: RunFolder, place: RunFolder, topic
         elif file.stem.startswith("requests-b"):
             lines = (told for line in lines if (told := _in_its_leg(line, back)) is not None)
         elif file.stem == "sink":
-            lines = map(on_mirror.effect, lines)
+            lines = map(on_mirror.effect_to_source, lines)
         elif file.stem == "run":
             lines = sorted((*lines, *_told_of_legs(source, mirror, on_mirror, back)), key=itemgetter("time_ns"))
         _write(place, file.stem, lines)
     for file in mirror.history.glob("requests-b*.jsonl"):
-        number = int(file.stem.removeprefix("requests-b")) + FIRST_BROKER
+        number = int(file.stem.removeprefix("requests-b")) + MIRROR_BROKERS
         _write(place, f"requests-b{number}", _on_source(raw_lines(file), on_mirror))
 
 
 def _merged(own: Path, mirrored: Path, on_mirror: Leg, back: Leg) -> Iterator[Line]:
     """Yields what a witness of each cluster wrote in a file of the same name: of all legs, and the ends of members."""
-    first = list(_until_left(raw_lines(own), on_mirror.came_ns, on_mirror.came_wall_ns))
+    first = list(_until_left(raw_lines(own), on_mirror.begins_ns, on_mirror.begins_wall_ns))
     second = list(_on_source(_of_the_group(raw_lines(mirrored), on_mirror), on_mirror))
     third = (line for line in _of_the_group(raw_lines(own), back) if "group" in line)  # what is of none is in the first
     yield from first
@@ -135,23 +135,24 @@ def _merged(own: Path, mirrored: Path, on_mirror: Leg, back: Leg) -> Iterator[Li
 
 
 def _in_its_leg(line: Line, back: Leg) -> Line | None:
-    return back.on_source(line) if back.has(line["time_ns"]) else line
+    return back.to_source(line) if back.contains(line["time_ns"]) else line
 
 
 def _told_of_legs(source: RunFolder, mirror: RunFolder, on_mirror: Leg, back: Leg) -> Iterator[Line]:
-    if on_mirror.came_ns == NEVER:
+    if on_mirror.begins_ns == NEVER:
         return
     topics = on_mirror.topics
-    there = fail_over_event(source, mirror, topics, on_mirror.came_ns, on_mirror.log_offset)
-    returned = back.came_ns != NEVER
-    home = fail_back_event(source, mirror, topics, back.came_ns, back.log_offset) if returned else None
+    there = fail_over_event(source, mirror, topics, on_mirror.begins_ns, on_mirror.log_offset_shift - 1)
+    returned = back.begins_ns != NEVER
+    home = fail_back_event(source, mirror, topics, back.begins_ns, back.log_offset_shift - 1) if returned else None
     yield from (event for event in (there, home) if event is not None)
-    strays = sum(on_mirror.strays(raw_lines(file)) for file in _files_of(source, MIRROR))
-    yield from environment_events(topics, there, on_mirror.came_ns, strays=strays)
+    strays = sum(on_mirror.count_strays(raw_lines(file)) for file in _files_of(source, MIRROR))
+    yield from environment_events(topics, there, on_mirror.begins_ns, strays=strays)
 
 
-def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> tuple[Leg, Leg]:
-    """Returns what the leg on the mirror continues, and the one on the source after it, by both histories."""
+def mirror_and_return_legs(source: RunFolder, mirror: RunFolder, topics: Iterable[MirroredTopic]) -> tuple[Leg, Leg]:
+    """Returns the leg on the mirror and the one on the source after it, by both histories; one that never was contains
+    no instant."""
     log = list(raw_lines(source.history / "offsets.jsonl"))
     came_ns, came_wall_ns = _came_to(source, MIRROR)
     next_ns, next_wall_ns = (NEVER, NEVER) if came_ns == NEVER else _came_to(source, SOURCE)
@@ -160,29 +161,31 @@ def legs_after_the_first(source: RunFolder, mirror: RunFolder, topics: Iterable[
     came = [line for cluster, line in starts if cluster == MIRROR]
     on_mirror = Leg(
         topics=tuple(topics),
-        epoch=_highest_epoch(log),
+        epoch_shift=_highest_epoch(log),
         log_partition=next((line["log_partition"] for line in reversed(log) if "log_offset" in line), None),
-        log_offset=_last_place(log) + PLACES_BETWEEN,
-        came_ns=came_ns,
-        lanes={line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
-        came_wall_ns=came_wall_ns,
-        next_ns=next_ns,
-        next_wall_ns=next_wall_ns,
+        log_offset_shift=_last_place(log) + 1 + LOG_OFFSET_GAP,
+        begins_ns=came_ns,
+        source_lanes={line["lane"]: lanes[line["member"]] for line in came if line["member"] in lanes},
+        begins_wall_ns=came_wall_ns,
+        ends_ns=next_ns,
+        ends_wall_ns=next_wall_ns,
         topic_of_id=_topic_of_id(source),
     )
     log_of_mirror = list(raw_lines(mirror.history / "offsets.jsonl"))
     back = Leg(
-        on_mirror=False,
-        epoch=on_mirror.epoch + _highest_epoch(log_of_mirror),
-        log_offset=on_mirror.log_offset + 1 + _last_place(log_of_mirror) + PLACES_BETWEEN,
-        came_ns=next_ns,
-        came_wall_ns=next_wall_ns,
+        is_mirror=False,
+        epoch_shift=on_mirror.epoch_shift + _highest_epoch(log_of_mirror),
+        log_offset_shift=on_mirror.log_offset_shift + _last_place(log_of_mirror) + 1 + LOG_OFFSET_GAP,
+        begins_ns=next_ns,
+        begins_wall_ns=next_wall_ns,
     )
     return on_mirror, back
 
 
 def _highest_epoch(log: Iterable[Line]) -> int:
-    epochs = (line[name] for line in log if "log_offset" in line for name in EPOCHS if isinstance(line.get(name), int))
+    epochs = (
+        line[name] for line in log if "log_offset" in line for name in EPOCH_FIELDS if isinstance(line.get(name), int)
+    )
     return max(epochs, default=0)
 
 
@@ -230,19 +233,19 @@ def _until_left(lines: Iterable[Line], left_ns: int, left_wall_ns: int) -> Itera
 def _members_gone(lines: Sequence[Line], leg: Leg) -> Iterator[Line]:
     """Yields the tombstones of the members that the log of the leg before still has when the group comes to a leg;
     `lines` are of the whole history."""
-    if leg.came_ns == NEVER:
+    if leg.begins_ns == NEVER:
         return
     members: dict[str, str] = {}
     for line in lines:
-        if line["kind"] in MEMBERS_OF_KIP_848:
+        if line["kind"] in KIP_848_KINDS:
             members[line["member_id"]] = line["group"]
         elif line["kind"] == "group_tombstone" and line.get("record_type") in MEMBER_RECORD_TYPES:
             members.pop(str(line.get("member_id")), "")
     log_partition = next((line["log_partition"] for line in reversed(lines) if "log_offset" in line), None)
     records = [(group, member, record) for member, group in members.items() for record in MEMBER_RECORD_TYPES]
-    for place, (group, member, record) in enumerate(records, leg.log_offset + 1 - PLACES_BETWEEN):
-        told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": leg.came_ns, "kind": "group_tombstone"}
-        told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": leg.came_wall_ns}
+    for place, (group, member, record) in enumerate(records, leg.log_offset_shift - LOG_OFFSET_GAP):
+        told = {"schema": SCHEMA, "source": "offsets", "seq": -1, "time_ns": leg.begins_ns, "kind": "group_tombstone"}
+        told |= {"group": group, "record_type": record, "member_id": member, "source_wall_ns": leg.begins_wall_ns}
         yield told | {"log_partition": log_partition, "log_offset": place}
 
 
@@ -250,13 +253,13 @@ def _of_the_group(lines: Iterable[Line], leg: Leg) -> Iterator[Line]:
     """Yields what a cluster says of the group in a leg; commits, only while it has members there: MirrorMaker writes
     positions of a group as soon as it has none; and what could not be read of its log."""
     came, present = False, set[str]()
-    for line in _until_left(lines, leg.next_ns, leg.next_wall_ns):
-        of_log, since = "log_offset" in line, line["time_ns"] >= leg.came_ns
-        since = since and line.get("source_wall_ns", NEVER) >= leg.came_wall_ns  # it may be read late
+    for line in _until_left(lines, leg.ends_ns, leg.ends_wall_ns):
+        of_log, since = "log_offset" in line, line["time_ns"] >= leg.begins_ns
+        since = since and line.get("source_wall_ns", NEVER) >= leg.begins_wall_ns  # it may be read late
         came = came or (line["kind"] in MEMBER_LINES and since)
         present = _members_after(line, present)
-        of_others = line["kind"] in COMMITS and not present
-        of_group = "group" in line and (came if of_log else line["time_ns"] >= leg.came_ns)
+        of_others = line["kind"] in COMMIT_KINDS and not present
+        of_group = "group" in line and (came if of_log else line["time_ns"] >= leg.begins_ns)
         if (of_group or line["kind"] == "undecodable") and not of_others:
             yield line
 
@@ -266,7 +269,7 @@ def _members_after(line: Line, members: set[str]) -> set[str]:
     kind = line["kind"]
     if kind == "group":
         return {member["member_id"] for member in line["members"]}
-    if kind in MEMBERS_OF_KIP_848:
+    if kind in KIP_848_KINDS:
         return members | {line["member_id"]}
     if kind == "group_tombstone" and line.get("record_type") in MEMBER_RECORD_TYPES:
         return members - {line.get("member_id")}
@@ -274,7 +277,7 @@ def _members_after(line: Line, members: set[str]) -> set[str]:
 
 
 def _on_source(lines: Iterable[Line], leg: Leg) -> Iterator[Line]:
-    return (told for line in lines if (told := leg.on_source(line)) is not None)
+    return (told for line in lines if (told := leg.to_source(line)) is not None)
 
 
 def _write(place: RunFolder, source: str, lines: Iterable[Line]) -> None:

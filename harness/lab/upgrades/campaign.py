@@ -30,9 +30,7 @@ from lab.upgrades.plays import ROWS_NAME, Play, Row, plays, read_rows, row_of, r
 
 RUNS: Final = Path("trial-runs") / "upgrades"
 TRIES: Final = 2  # of a play that is unknown
-PLAY_WITHIN_S = (
-    3600.0  # on a machine that has half the speed of others; whoever stands still takes the bound of each drain
-)
+PLAY_WITHIN_S = 3600.0  # a slow machine takes half of it; whoever stands still takes the bound of each drain
 ENDS_WITHIN_S = 60.0  # from SIGTERM on
 
 
@@ -73,7 +71,7 @@ def play_one(play: Play) -> Row:
     """Plays an upgrade; its run folders stay unless all is a go. Without a record it is unknown."""
     out, commit = RUNS / play.folder, git_revision()
     try:
-        record, seconds = by_command(play, out)
+        record, seconds = by_command(play, out, side_by_side=play.side_by_side)
     except UnjudgeableError as error:
         return row_without_record(play, str(error), digest=digest(), commit=commit)
     row = row_of(play, record, seconds=seconds, digest=digest(), commit=commit)
@@ -83,10 +81,11 @@ def play_one(play: Play) -> Row:
 
 
 def by_command(
-    play: Play, out: Path, *, within_s: float = PLAY_WITHIN_S, until: str = ""
+    play: Play, out: Path, *, side_by_side: int | None = None, within_s: float = PLAY_WITHIN_S, until: str = ""
 ) -> tuple[Mapping[str, Any], float]:
-    """Plays an upgrade by the command; returns its record, and how many seconds all of it took. After `within_s`, or
-    when the stage `until` is judged, it is ended by SIGTERM: its record says what was not played.
+    """Plays an upgrade by the command, with all consumers on one cluster or at most `side_by_side`; returns its record,
+    and how many seconds all of it took. After `within_s`, or when the stage `until` is judged, it is ended by SIGTERM:
+    its record says what was not played.
 
     Raises:
         UnjudgeableError: it left no record; with its last words.
@@ -94,7 +93,7 @@ def by_command(
     shutil.rmtree(out, ignore_errors=True)
     words = ["upgrade", "--from", play.before, "--to", play.after, "--shape", play.shape]
     words += ["--consumer", *play.consumers, "--seed", str(play.seed), "--out", str(out)]
-    words += ["--side-by-side", str(len(play.consumers)), "--add-partitions", str(play.added)]
+    words += ["--side-by-side", str(side_by_side or len(play.consumers)), "--add-partitions", str(play.added)]
     began_s = time.monotonic()
     with tempfile.NamedTemporaryFile() as said, ChildProcesses("upgrades") as child_processes:
         command = [sys.executable, "-m", "kafka_trial", *words]

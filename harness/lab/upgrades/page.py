@@ -8,14 +8,15 @@ from typing import Final
 
 from kafka_trial.cluster.versions import NUMBERS
 from kafka_trial.upgrade.outcome import GO, NO_GO, NOT_KNOWN
-from lab.upgrades.plays import LIBRARIES, NEW_PROTOCOL, SHAPES, Row, plays, refused
+from lab.upgrades.plays import BATCH_MAX, LIBRARIES, NEW_PROTOCOL, SHAPES, Row, plays, refused
 
 PAGE_NAME: Final = "upgrades.md"
 HEAD = """# Upgrades of the brokers
 
 What `kafka-trial upgrade` says of sound consumers on pairs of versions. Made by `make upgrade-matrix` of the rows in
-upgrades.jsonl, and of nothing else. Every play takes all consumers through all stages, side by side on one cluster; an
-outcome is of one stage, for one consumer or for the cluster.
+upgrades.jsonl, and of nothing else. Every play takes all consumers through all stages: the first of a pair of versions
+side by side on one cluster, further ones in batches of at most {batch}. An outcome is of one stage, for one consumer or
+for the cluster. *Restart* is how long a broker took to be in sync again, where all were on one cluster.
 """
 
 
@@ -25,7 +26,7 @@ def page_of(rows: Sequence[Row]) -> str:
     commits = ", ".join(dict.fromkeys(row.commit for row in newest)) or "no commit"
     planned = list(plays())
     played = sum(play in {row.play for row in newest} for play in planned)
-    lines = [HEAD, f"{played} of {len(planned)} plays, measured at {commits}.", ""]
+    lines = [HEAD.format(batch=BATCH_MAX), f"{played} of {len(planned)} plays, measured at {commits}.", ""]
     lines += ["| from | to | shape | plays | go | no-go | unknown | seconds (median) | restart (median) |"]
     lines += ["|" + " --- |" * 9, *_pairs(newest), ""]
     lines += ["## By consumer", "", "Outcomes of all stages of all plays above.", ""]

@@ -29,12 +29,13 @@ LIBRARIES: Final = {  # a sound consumer of each
 NEW_PROTOCOL: Final = {"python-at-least-once/consumer-protocol": "librdkafka, consumer protocol"}
 OFTEN: Final = ("3.9.2", "4.0.2")  # played five times to the newest, in both shapes
 TIMES: Final = 5
+BATCH_MAX: Final = 3  # consumers on one cluster, where a play is one more of the same
 NO_RECORD, LAST_WORDS_MAX = "no record", 200
 
 
 @dataclass(frozen=True)
 class Play:
-    """An upgrade to play: from a version to another, with consumers side by side; `added` partitions to each topic."""
+    """An upgrade to play: from a version to another, with some consumers; `added` partitions to each topic."""
 
     before: str
     after: str
@@ -50,6 +51,12 @@ class Play:
     def folder(self) -> str:
         """The name of its folder."""
         return f"{self.before}-{self.after}-{self.shape}-{self.seed}"
+
+    @property
+    def side_by_side(self) -> int:
+        """How many of its consumers are on one cluster at most: all, the first time that a pair is played; later, when
+        it is the consumers that are tried once more, as many as two slow cores carry."""
+        return len(self.consumers) if self.seed == 1 else BATCH_MAX
 
 
 @dataclass(frozen=True)
