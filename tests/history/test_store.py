@@ -14,6 +14,7 @@ from kafka_trial.history.store import (
     RUN_METADATA,
     RunFolder,
     create_run_folder,
+    first_line,
     lines_newest_first,
     pack,
     unpack,
@@ -97,3 +98,11 @@ def test_lines_are_read_from_the_end(
     (tmp_path / "a.jsonl").write_bytes(text)
     assert list(lines_newest_first(tmp_path / "a.jsonl")) == lines
     assert list(lines_newest_first(tmp_path / "none.jsonl")) == []
+
+
+@pytest.mark.parametrize(("text", "line"), [(b'{"a":1}\n{"b', {"a": 1}), (b'{"a":1}', None), (b"", None)])
+def test_a_first_line_is_whole_or_none(tmp_path: Path, text: bytes, line: dict[str, int] | None) -> None:
+    """Its writer may have been killed in mid-write."""
+    (tmp_path / "a.jsonl").write_bytes(text)
+    assert first_line(tmp_path / "a.jsonl") == line
+    assert first_line(tmp_path / "none.jsonl") is None

@@ -215,6 +215,15 @@ def raw_lines(file: Path) -> Iterator[dict[str, Any]]:
         yield from map(orjson.loads, text[: text.rfind(b"\n") + 1].splitlines())
 
 
+def first_line(file: Path) -> dict[str, Any] | None:
+    """Returns the first line of a history's file as it was written; None: it has no whole line, or is not there."""
+    if not file.exists():
+        return None
+    with file.open("rb") as history:
+        line = history.readline()
+    return orjson.loads(line) if line.endswith(b"\n") else None
+
+
 def lines_newest_first(file: Path) -> Iterator[bytes]:
     """Yields the lines of a history's file, the last one first, without their ends; of the file no more is read than is
     asked for. A torn last line is left out, as is all of a file that is not there."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -27,7 +26,7 @@ from typing import Final
 import orjson
 
 from kafka_trial.history.event import SCHEMA
-from kafka_trial.history.store import RunFolder, raw_lines
+from kafka_trial.history.store import RunFolder, first_line, raw_lines
 from kafka_trial.mirror.fail_over_event import (
     MEMBER_LINES,
     Line,
@@ -156,9 +155,9 @@ def mirror_and_return_legs(source: RunFolder, mirror: RunFolder, topics: Iterabl
     log = list(raw_lines(source.history / "offsets.jsonl"))
     came_ns, came_wall_ns = _came_to(source, MIRROR)
     next_ns, next_wall_ns = (NEVER, NEVER) if came_ns == NEVER else _came_to(source, SOURCE)
-    starts = [(line.get("cluster"), line) for file in source.history.glob("consumer-*.jsonl") for line in _first(file)]
-    lanes = {line["member"]: line["lane"] for cluster, line in starts if cluster != MIRROR}
-    came = [line for cluster, line in starts if cluster == MIRROR]
+    starts = [line for file in source.history.glob("consumer-*.jsonl") if (line := first_line(file)) is not None]
+    lanes = {line["member"]: line["lane"] for line in starts if line.get("cluster") != MIRROR}
+    came = [line for line in starts if line.get("cluster") == MIRROR]
     on_mirror = Leg(
         topics=tuple(topics),
         epoch_shift=_highest_epoch(log),
@@ -195,8 +194,8 @@ def _last_place(log: Iterable[Line]) -> int:
 
 def _came_to(source: RunFolder, cluster: str) -> tuple[int, int]:
     """Returns when members came to a cluster that they were told to go to, by both clocks; NEVER: they were not."""
-    starts = (line["time_ns"] for file in _files_of(source, cluster) for line in _first(file))
-    came_ns = min(starts, default=NEVER)
+    starts = (line for file in _files_of(source, cluster) if (line := first_line(file)) is not None)
+    came_ns = min((line["time_ns"] for line in starts), default=NEVER)
     return came_ns, NEVER if came_ns == NEVER else wall_ns(source, came_ns)
 
 
@@ -214,11 +213,7 @@ def _files_of(source: RunFolder, cluster: str) -> list[Path]:
 
 def _cluster_of(file: Path) -> str:
     """Returns to which cluster an incarnation of a member was told to go: its first line says so; empty: to none."""
-    return next((str(line.get("cluster", "")) for line in _first(file)), "")
-
-
-def _first(file: Path) -> list[Line]:
-    return list(islice(raw_lines(file), 1))
+    return str((first_line(file) or {}).get("cluster", ""))
 
 
 def _until_left(lines: Iterable[Line], left_ns: int, left_wall_ns: int) -> Iterator[Line]:

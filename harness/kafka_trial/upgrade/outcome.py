@@ -141,13 +141,11 @@ def _identity(anomaly: Mapping[str, Any]) -> bytes:
 def _events_since(folder: RunFolder, begins_ns: float, named: Iterable[str]) -> set[str]:
     """Returns those of some events (`source#seq`) that came after an instant. What the topic held is read anew at the
     end of each stage, and tells of no stage."""
-    sources = {one.partition("#")[0] for one in named}
-    found = set()
-    for file in folder.history_files():
-        for event in raw_lines(file) if file.stem in sources else ():
-            if event["time_ns"] > begins_ns and event["kind"] not in OF_A_CONTROL_READ:
-                found.add(f"{event['source']}#{event['seq']}")
-    return found
+    asked = {*named}
+    sources = {one.partition("#")[0] for one in asked}
+    events = (event for file in folder.history_files() if file.stem in sources for event in raw_lines(file))
+    later = (one for one in events if one["time_ns"] > begins_ns and one["kind"] not in OF_A_CONTROL_READ)
+    return asked.intersection(f"{one['source']}#{one['seq']}" for one in later)
 
 
 def _ends_ns(folder: RunFolder) -> int:

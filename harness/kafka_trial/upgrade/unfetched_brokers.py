@@ -7,7 +7,6 @@ nothing. Without this check a consumer that cannot read from the new version wou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ import numpy as np
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER, node_name
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.refused_requests import SOURCE
-from kafka_trial.history.store import RunFolder, lines_newest_first, raw_lines
+from kafka_trial.history.store import RunFolder, first_line, lines_newest_first
 from kafka_trial.model.kernels import NONE
 from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.wall_clock import monotonic
@@ -83,8 +82,8 @@ def _unfetched(folder: RunFolder, changes: BrokerChanges, *, begins_ns: float) -
 
 def _lanes_of_members(history: Path) -> set[object]:
     """Returns the lanes that members were started with: the observer has none, and other groups have others."""
-    begun = (line for file in history.glob("consumer-*.jsonl") for line in islice(raw_lines(file), 1))
-    return {line.get("lane") for line in begun if line["kind"] == "started" and line["member"]} - {None}
+    begun = (first_line(file) for file in history.glob("consumer-*.jsonl"))
+    return {line.get("lane") for line in begun if line is not None and line["kind"] == "started"} - {None}
 
 
 def _gave_records(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> bool:
