@@ -278,10 +278,8 @@ def test_the_offsets_log_of_the_way_back_goes_on_where_the_mirror_s_ended(back: 
     """Without the position that somebody else has written there, and what its coordinator said of members that were
     gone; those that the mirror still has are told as gone."""
     lines = _joined(back, "offsets")
-    there, again = (
-        8 + 4 + LOG_OFFSET_GAP,
-        8 + 4 + LOG_OFFSET_GAP + 1 + 3 + LOG_OFFSET_GAP,
-    )  # the last places of the legs before
+    there = 8 + 4 + LOG_OFFSET_GAP  # the last place of the leg before, and then
+    again = there + 1 + 3 + LOG_OFFSET_GAP
     told = [(line["kind"], line["log_offset"]) for line in lines]
     assert told == [
         ("committed", 7),
@@ -316,3 +314,18 @@ def test_how_the_group_came_back_is_told(back: RunFolder) -> None:
     start = {"committed_offset": 5, "started_offset": 4, "earliest_offset": 3, "least_offset": 4}
     assert told["entries"] == [{**HERE, **start}]
     assert (told["way"], told["back"], told["time_ns"]) == ("by-timestamp", True, 60 * SECOND_NS)
+
+
+@pytest.mark.parametrize(
+    ("told", "to"),
+    [([], ["the mirror", "its first cluster again"]), ([_failed_over("raw")], ["its first cluster again"])],
+)
+def test_a_move_of_which_nothing_is_told_is_no_ground_for_a_verdict(
+    back: RunFolder, told: list[Line], to: list[str]
+) -> None:
+    """The step failed when the members had come: nobody knows from where they had to go on."""
+    _write(RunFolder(back.path / "source"), "nemesis", told)
+    messages = [line["message"] for line in _joined(back, "run") if line["kind"] == "environment"]
+    assert messages == [
+        f"the group came to {one}, and nothing says from where it had to go on: the step failed" for one in to
+    ]

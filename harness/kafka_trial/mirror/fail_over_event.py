@@ -157,6 +157,12 @@ def environment_events(
             yield about | {"message": f"the mirror of {topic.name} is not as its source: it {told}"}
 
 
+def untold_move(came_ns: int, to: str) -> Line:
+    """Returns the event of members that came to a cluster by a step that did not get as far as to tell of it."""
+    about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
+    return about | {"message": f"the group came to {to}, and nothing says from where it had to go on: the step failed"}
+
+
 def wall_ns(source: RunFolder, at_ns: int) -> int:
     """Returns when an instant of the monotonic clock was by the wall clock: by the pair of clocks read next to it."""
     clocks = [

@@ -34,6 +34,7 @@ from kafka_trial.mirror.fail_over_event import (
     environment_events,
     fail_back_event,
     fail_over_event,
+    untold_move,
     wall_ns,
 )
 from kafka_trial.mirror.leg import EPOCH_FIELDS, MIRROR_BROKERS, NEVER, Leg
@@ -145,6 +146,8 @@ def _told_of_legs(source: RunFolder, mirror: RunFolder, on_mirror: Leg, back: Le
     returned = back.begins_ns != NEVER
     home = fail_back_event(source, mirror, topics, back.begins_ns, back.log_offset_shift - 1) if returned else None
     yield from (event for event in (there, home) if event is not None)
+    moves = ((on_mirror, there, "the mirror"), (back, home, "its first cluster again"))
+    yield from (untold_move(leg.begins_ns, to) for leg, event, to in moves if leg.begins_ns != NEVER and event is None)
     strays = sum(on_mirror.count_strays(raw_lines(file)) for file in _files_of(source, MIRROR))
     yield from environment_events(topics, there, on_mirror.begins_ns, strays=strays)
 
