@@ -14,7 +14,7 @@ from kafka_trial.history.store import (
     RUN_METADATA,
     RunFolder,
     create_run_folder,
-    first_line,
+    first_raw_line,
     lines_newest_first,
     pack,
     unpack,
@@ -100,9 +100,12 @@ def test_lines_are_read_from_the_end(
     assert list(lines_newest_first(tmp_path / "none.jsonl")) == []
 
 
-@pytest.mark.parametrize(("text", "line"), [(b'{"a":1}\n{"b', {"a": 1}), (b'{"a":1}', None), (b"", None)])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(b'{"a":1}\n{"b', {"a": 1}), (b'{"a":1}', None), (b"", None), (b"garbage\n", None), (b"[1]\n", None)],
+)
 def test_a_first_line_is_whole_or_none(tmp_path: Path, text: bytes, line: dict[str, int] | None) -> None:
     """Its writer may have been killed in mid-write."""
     (tmp_path / "a.jsonl").write_bytes(text)
-    assert first_line(tmp_path / "a.jsonl") == line
-    assert first_line(tmp_path / "none.jsonl") is None
+    assert first_raw_line(tmp_path / "a.jsonl") == line
+    assert first_raw_line(tmp_path / "none.jsonl") is None

@@ -19,14 +19,19 @@ def test_the_wait_of_what_is_gone_is_not_told(tmp_path: Path) -> None:
 
 
 def test_who_asks_within_a_second_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And later anew, of those that run then."""
-    now_ns, pids, asked = [0], [7], list[list[int]]()
+    """Later it is read anew, of those that run then: the longest wait as a part of the time since the last reading."""
+    now_ns, pids, waits_ns = [0], [7], {7: {(7, 1): 50, (7, 2): 10}, 8: {(8, 1): FRESH_NS // 4}}
     monkeypatch.setattr(cpu_waits.time, "monotonic_ns", lambda: now_ns[0])
-    monkeypatch.setattr(cpu_waits, "cpu_waits_ns", lambda pids: asked.append(pids) or {(pids[0], 1): len(asked)})
+    monkeypatch.setattr(cpu_waits, "cpu_waits_ns", lambda pids: dict(waits_ns.get(pids[0], {})))
     waits = SharedCpuWaits(lambda: [*pids])
-    assert [waits.read(), waits.read()] == [{(7, 1): 1}] * 2
-    pids[0], now_ns[0] = 8, FRESH_NS - 1
-    assert waits.read() == {(7, 1): 1}
-    now_ns[0] = FRESH_NS
-    assert waits.read() == {(8, 1): 2}
-    assert asked == [[7], [8]]
+    assert waits.share() is not None
+    waits_ns[7] = {(7, 1): 50 + FRESH_NS, (7, 2): 10}
+    now_ns[0] = 2 * FRESH_NS
+    assert waits.share() == 0.5
+    waits_ns[7] = {(7, 1): 50 + 2 * FRESH_NS}
+    now_ns[0] = 3 * FRESH_NS - 1
+    assert waits.share() == 0.5
+    pids[0], now_ns[0] = 8, 3 * FRESH_NS
+    assert waits.share() == 0.25  # it has begun since
+    pids[0], now_ns[0] = 9, 4 * FRESH_NS
+    assert waits.share() is None

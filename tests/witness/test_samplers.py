@@ -167,7 +167,7 @@ def test_waiting_for_a_processor_is_told(tmp_path: Path) -> None:
         member, broker = (child_processes.spawn(name, [sys.executable, "-c", BUSY]) for name in ("m0", "broker"))
         told = Subject(member)
         waits = SharedCpuWaits(lambda: [broker.pid])
-        group.start("resource-sampler", lambda: sample_resources(run, lambda: [told], stop, brokers=waits.read))
+        group.start("resource-sampler", lambda: sample_resources(run, lambda: [told], stop, brokers=waits.share))
         try:
             sample = wait_until(lambda: busy_sample(run.path), within_s=30, what="a sample of waits")
         finally:

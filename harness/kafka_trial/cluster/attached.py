@@ -17,7 +17,7 @@ from typing import NoReturn
 import psutil
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.cluster import REQUEST_LOG, SERVER_LOG, BrokerHandle, Lane, node_name, processes_of
+from kafka_trial.cluster.cluster import REQUEST_LOG, SERVER_LOG, BrokerHandle, Lane, broker_pids, node_name
 from kafka_trial.cluster.detached import State, find, holder_of
 from kafka_trial.cluster.kafka_cut import remove_cuts
 from kafka_trial.cluster.toxiproxy import Toxiproxy
@@ -106,7 +106,7 @@ class AttachedCluster:
         self.observer_bootstrap = state.observer_bootstrap
         self.toxiproxy = Toxiproxy(state.toxiproxy_port)
         self.brokers = {number: AttachedBroker(number, self.folder / f"b{number}") for number in range(brokers)}
-        self.broker_waits = SharedCpuWaits(lambda: processes_of(self.brokers))
+        self.broker_waits = SharedCpuWaits(lambda: broker_pids(self.brokers))
         self.controllers: Mapping[int, BrokerHandle] = {}
         self.request_logs = {number: one.request_log for number, one in self.brokers.items()}
         self.server_logs = {node_name(number): one.server_log for number, one in self.brokers.items()}

@@ -14,9 +14,9 @@ from kafka_trial.cluster.cluster import (
     REQUEST_LOG,
     BrokerHandle,
     Lane,
+    broker_pids,
     node_in_words,
     node_name,
-    processes_of,
 )
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
@@ -61,7 +61,7 @@ class BootedCluster:
         self.folder = folder
         self.wiring = wiring
         self.brokers = brokers
-        self.broker_waits = SharedCpuWaits(lambda: processes_of(self.brokers))
+        self.broker_waits = SharedCpuWaits(lambda: broker_pids(self.brokers))
         self.controllers = controllers
         self.host = wiring.host
         self.container_network = container_network

@@ -121,7 +121,7 @@ class BrokerHandle(Protocol):
         ...
 
 
-def processes_of(brokers: Mapping[int, BrokerHandle]) -> list[int]:
+def broker_pids(brokers: Mapping[int, BrokerHandle]) -> list[int]:
     """Returns the processes of those brokers that run."""
     pids = []
     for broker in brokers.values():

@@ -50,6 +50,12 @@ class RunFolder:
     def logs(self) -> Path:
         return self.path / "logs"
 
+    def member_lanes(self) -> set[int]:
+        """Returns the lanes that members were started with; on the others the harness or another group is a client."""
+        begun = (first_raw_line(file) or {} for file in self.history.glob("consumer-*.jsonl"))
+        lanes = (line.get("lane") for line in begun if line.get("kind") == "started")
+        return {lane for lane in lanes if isinstance(lane, int)}
+
     @property
     def consumer(self) -> Path:
         """Where the files of a consumer lie that is stored as a patch; not there for others."""
@@ -215,13 +221,14 @@ def raw_lines(file: Path) -> Iterator[dict[str, Any]]:
         yield from map(orjson.loads, text[: text.rfind(b"\n") + 1].splitlines())
 
 
-def first_line(file: Path) -> dict[str, Any] | None:
-    """Returns the first line of a history's file as it was written; None: it has no whole line, or is not there."""
-    if not file.exists():
-        return None
-    with file.open("rb") as history:
+def first_raw_line(file: Path) -> dict[str, Any] | None:
+    """Returns the first line of a history's file as it was written; None: it is not whole, or damaged, or there is no
+    file."""
+    with suppress(FileNotFoundError, orjson.JSONDecodeError), file.open("rb") as history:
         line = history.readline()
-    return orjson.loads(line) if line.endswith(b"\n") else None
+        told = orjson.loads(line) if line.endswith(b"\n") else None
+        return told if isinstance(told, dict) else None
+    return None
 
 
 def lines_newest_first(file: Path) -> Iterator[bytes]:
@@ -278,7 +285,7 @@ class HistoryTail:
 
 
 def _read(path: str, begin: int, end: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY)  # a file object costs thrice as much
+    descriptor = os.open(path, os.O_RDONLY)  # a file object costs more
     try:
         return os.pread(descriptor, end - begin, begin)
     finally:

@@ -157,7 +157,7 @@ def environment_events(
             yield about | {"message": f"the mirror of {topic.name} is not as its source: it {told}"}
 
 
-def untold_move(came_ns: int, to: str) -> Line:
+def move_without_evidence(came_ns: int, to: str) -> Line:
     """Returns the event of members that came to a cluster by a step that did not get as far as to tell of it."""
     about = {"schema": SCHEMA, "source": "run", "seq": -1, "time_ns": came_ns, "kind": "environment"}
     return about | {"message": f"the group came to {to}, and nothing says from where it had to go on: the step failed"}

@@ -26,7 +26,7 @@ from typing import Final
 import orjson
 
 from kafka_trial.history.event import SCHEMA
-from kafka_trial.history.store import RunFolder, first_line, raw_lines
+from kafka_trial.history.store import RunFolder, first_raw_line, raw_lines
 from kafka_trial.mirror.fail_over_event import (
     MEMBER_LINES,
     Line,
@@ -34,7 +34,7 @@ from kafka_trial.mirror.fail_over_event import (
     environment_events,
     fail_back_event,
     fail_over_event,
-    untold_move,
+    move_without_evidence,
     wall_ns,
 )
 from kafka_trial.mirror.leg import EPOCH_FIELDS, MIRROR_BROKERS, NEVER, Leg
@@ -147,7 +147,9 @@ def _told_of_legs(source: RunFolder, mirror: RunFolder, on_mirror: Leg, back: Le
     home = fail_back_event(source, mirror, topics, back.begins_ns, back.log_offset_shift - 1) if returned else None
     yield from (event for event in (there, home) if event is not None)
     moves = ((on_mirror, there, "the mirror"), (back, home, "its first cluster again"))
-    yield from (untold_move(leg.begins_ns, to) for leg, event, to in moves if leg.begins_ns != NEVER and event is None)
+    yield from (
+        move_without_evidence(leg.begins_ns, to) for leg, event, to in moves if leg.begins_ns != NEVER and event is None
+    )
     strays = sum(on_mirror.count_strays(raw_lines(file)) for file in _files_of(source, MIRROR))
     yield from environment_events(topics, there, on_mirror.begins_ns, strays=strays)
 
@@ -158,7 +160,7 @@ def mirror_and_return_legs(source: RunFolder, mirror: RunFolder, topics: Iterabl
     log = list(raw_lines(source.history / "offsets.jsonl"))
     came_ns, came_wall_ns = _came_to(source, MIRROR)
     next_ns, next_wall_ns = (NEVER, NEVER) if came_ns == NEVER else _came_to(source, SOURCE)
-    starts = [line for file in source.history.glob("consumer-*.jsonl") if (line := first_line(file)) is not None]
+    starts = [line for file in source.history.glob("consumer-*.jsonl") if (line := first_raw_line(file)) is not None]
     lanes = {line["member"]: line["lane"] for line in starts if line.get("cluster") != MIRROR}
     came = [line for line in starts if line.get("cluster") == MIRROR]
     on_mirror = Leg(
@@ -197,7 +199,7 @@ def _last_place(log: Iterable[Line]) -> int:
 
 def _came_to(source: RunFolder, cluster: str) -> tuple[int, int]:
     """Returns when members came to a cluster that they were told to go to, by both clocks; NEVER: they were not."""
-    starts = (line for file in _files_of(source, cluster) if (line := first_line(file)) is not None)
+    starts = (line for file in _files_of(source, cluster) if (line := first_raw_line(file)) is not None)
     came_ns = min((line["time_ns"] for line in starts), default=NEVER)
     return came_ns, NEVER if came_ns == NEVER else wall_ns(source, came_ns)
 
@@ -216,7 +218,7 @@ def _files_of(source: RunFolder, cluster: str) -> list[Path]:
 
 def _cluster_of(file: Path) -> str:
     """Returns to which cluster an incarnation of a member was told to go: its first line says so; empty: to none."""
-    return str((first_line(file) or {}).get("cluster", ""))
+    return str((first_raw_line(file) or {}).get("cluster", ""))
 
 
 def _until_left(lines: Iterable[Line], left_ns: int, left_wall_ns: int) -> Iterator[Line]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafka_trial.mirror.fail_over_event import Line, MirroredTopic
 
-MIRROR_BROKERS: Final = 1000  # is added to the id of a broker of the mirror
+MIRROR_BROKERS: Final = 100  # is added to the id of a broker of the mirror
 EPOCH_FIELDS: Final = ("epoch", "answered_epoch", "previous_epoch", "assignment_epoch")
 ENTRY_LISTS: Final = ("entries", "assigned", "pending")
 POSITIONS_IN: Final = ("FETCH", "LIST_OFFSETS")  # requests whose `offset` is a position, not a record's place

@@ -24,7 +24,7 @@ def cpu_waits_ns(pids: Iterable[int], proc: Path = PROC) -> dict[Thread, int]:
     """
     found = {}
     for pid in pids:
-        tasks = f"{proc}/{pid}/task"  # strings and descriptors: paths and file objects cost thrice the reading
+        tasks = f"{proc}/{pid}/task"  # strings and descriptors: paths and file objects cost more than the reading
         with suppress(OSError):
             for thread in os.listdir(tasks):
                 with suppress(OSError, ValueError, IndexError):
@@ -40,21 +40,29 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
+def longest_wait_ns(before: Mapping[Thread, int], now: Mapping[Thread, int]) -> int:
+    """Returns how long the thread waited meanwhile that waited longest; one that has begun since counts whole."""
+    return max((waited_ns - before.get(thread, 0) for thread, waited_ns in now.items()), default=0)
+
+
 @dataclass
 class SharedCpuWaits:
-    """The waits of some processes, read at most once a second, whoever asks: a broker has some hundred threads, and the
-    trials side by side on a cluster share its brokers. `processes` returns which run now.
+    """How long some processes wait, read at most once in FRESH_NS, whoever asks: a broker has some hundred threads, and
+    the trials side by side on a cluster share its brokers. `pids` returns which run now.
     """
 
-    processes: Callable[[], Iterable[int]]
+    pids: Callable[[], Iterable[int]]
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _read_ns: int = -FRESH_NS
     _waits_ns: Mapping[Thread, int] = field(default_factory=dict)
+    _share: float | None = None
 
-    def read(self) -> Mapping[Thread, int]:
-        """Returns how long each thread has waited, as it was less than a second ago."""
+    def share(self) -> float | None:
+        """Returns which part of the time between the last two readings that thread waited which waited longest; None:
+        the kernel does not count it, or nothing runs."""
         with self._lock:
             now_ns = time.monotonic_ns()
-            if now_ns - self._read_ns >= FRESH_NS:
-                self._waits_ns, self._read_ns = cpu_waits_ns(self.processes()), now_ns
-            return self._waits_ns
+            if (over_ns := now_ns - self._read_ns) >= FRESH_NS:
+                before, self._waits_ns, self._read_ns = self._waits_ns, cpu_waits_ns(self.pids()), now_ns
+                self._share = longest_wait_ns(before, self._waits_ns) / over_ns if self._waits_ns else None
+            return self._share

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from kafka_trial.history.event import Event, from_line
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import RunFolder, first_raw_line
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.library_advice import libraries_of
 from kafka_trial.verdict.collect import own_events
@@ -99,7 +98,8 @@ def _start_ns(events: Iterable[Event], folder: RunFolder) -> int:
     phases = (event.time_ns for event in events if event.kind == "phase")
     if (begun := next(phases, None)) is not None:
         return begun
-    return min((event.time_ns for event in _first_events(folder.history_files())), default=0)
+    first = (line.get("time_ns") for file in folder.history_files() if (line := first_raw_line(file)) is not None)
+    return min((time_ns for time_ns in first if isinstance(time_ns, int)), default=0)
 
 
 def clients_by_library(folder: RunFolder) -> dict[str, set[str]]:
@@ -108,7 +108,7 @@ def clients_by_library(folder: RunFolder) -> dict[str, set[str]]:
     "" stands for a library that does not name itself. One connection has one client: of its requests the first is read,
     and the first that names a library.
     """
-    lanes, seen = _member_lanes(folder), dict[str, set[str]]()
+    lanes, seen = folder.member_lanes(), dict[str, set[str]]()
     for request in _first_requests(folder):
         lane, library = request.details.get("lane"), request.details.get("library")
         if isinstance(lane, int) and lane in lanes:
@@ -185,19 +185,6 @@ def _date(wall_ns: int | None) -> str:
         )
     except OverflowError:
         return ""  # it was edited
-
-
-def _first_events(files: list[Path]) -> Iterator[Event]:
-    for file in files:
-        with file.open("rb") as lines, suppress(ValueError, TypeError):
-            yield from_line(lines.readline())
-
-
-def _member_lanes(folder: RunFolder) -> set[int]:
-    """Returns the lanes of the members; on the others the harness itself is a client."""
-    started = _first_events(sorted(folder.history.glob("consumer-*.jsonl")))
-    lanes = (event.details.get("lane") for event in started if event.kind == "started")
-    return {lane for lane in lanes if isinstance(lane, int)}
 
 
 def _first_requests(folder: RunFolder) -> Iterator[Event]:

@@ -174,7 +174,7 @@ def _opened(
     )
     thread_group.start(
         "resource-sampler",
-        lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=cluster.broker_waits.read),
+        lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=cluster.broker_waits.share),
     )
     context = FaultContext(
         *(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink),

@@ -15,7 +15,7 @@ import numpy as np
 from kafka_trial.cluster.cluster import FIRST_CONTROLLER, node_name
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.refused_requests import SOURCE
-from kafka_trial.history.store import RunFolder, first_line, lines_newest_first
+from kafka_trial.history.store import RunFolder, lines_newest_first
 from kafka_trial.model.kernels import NONE
 from kafka_trial.model.trial_context import TrialContext
 from kafka_trial.model.wall_clock import monotonic
@@ -47,7 +47,7 @@ def followers_that_serve(
     Raises:
         ValueError: a line of the history is no event.
     """
-    lanes, clocks = _lanes_of_members(folder.history), clocks_of(folder)
+    lanes, clocks = folder.member_lanes(), clocks_of(folder)
     led = {partition for partition, leader in leaders.items() if node_name(leader) in brokers}
 
     def serves(broker: int) -> bool:
@@ -69,7 +69,7 @@ def unfetched_in_words(folder: RunFolder, *, begins_ns: float) -> str:
 
 
 def _unfetched(folder: RunFolder, changes: BrokerChanges, *, begins_ns: float) -> list[str]:
-    lanes, clocks = _lanes_of_members(folder.history), clocks_of(folder)
+    lanes, clocks = folder.member_lanes(), clocks_of(folder)
     return [
         node_name(broker)
         for broker, changed_ns in sorted(changes.changed_ns.items())
@@ -80,18 +80,12 @@ def _unfetched(folder: RunFolder, changes: BrokerChanges, *, begins_ns: float) -
     ]
 
 
-def _lanes_of_members(history: Path) -> set[object]:
-    """Returns the lanes that members were started with: the observer has none, and other groups have others."""
-    begun = (first_line(file) for file in history.glob("consumer-*.jsonl"))
-    return {line.get("lane") for line in begun if line is not None and line["kind"] == "started"} - {None}
-
-
-def _gave_records(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> bool:
+def _gave_records(file: Path, lanes: set[int], clocks: TrialContext, *, since_ns: int) -> bool:
     """Tells whether a broker answered one of the lanes a fetch with bytes, by the witness of its request log."""
     return any(_given_since(file, lanes, clocks, since_ns=since_ns))
 
 
-def _given_since(file: Path, lanes: set[object], clocks: TrialContext, *, since_ns: int) -> Iterator[Mapping[str, Any]]:
+def _given_since(file: Path, lanes: set[int], clocks: TrialContext, *, since_ns: int) -> Iterator[Mapping[str, Any]]:
     """Yields what a broker gave the lanes of each partition since an instant, the last answer first."""
     for event in (from_line(line) for line in lines_newest_first(file) if FETCH in line):
         if event.time_ns <= since_ns:  # when it was read, which is never before it was answered

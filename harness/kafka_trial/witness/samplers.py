@@ -12,14 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.process.cpu_waits import PROC, Thread, cpu_waits_ns
+from kafka_trial.process.cpu_waits import PROC, Thread, cpu_waits_ns, longest_wait_ns
 from kafka_trial.process.oom_kills import VMSTAT, read_oom_kills
 from kafka_trial.process.waiting import pause
 
@@ -99,44 +98,31 @@ def sample_resources(
     members: Callable[[], Sequence[Sampled]],
     stop: threading.Event,
     *,
-    brokers: Callable[[], Mapping[Thread, int]] = dict,
+    brokers: Callable[[], float | None] = lambda: None,
     vmstat: Path = VMSTAT,
 ) -> None:
     """Writes `resources` of every living member, `cpu_wait` and the kernel's `oom_kills`, once a second, until `stop`.
 
-    `brokers`: how long their threads have waited, in nanoseconds.
+    `brokers`: which part of the last second or so a thread of them waited; None: nobody counts it.
     """
-    before: _Waits | None = None
+    before: tuple[int, Mapping[Thread, int]] | None = None
     while True:
         oom_kills = read_oom_kills(vmstat)
         if oom_kills is not None:
             record.record("oom_kills", count=oom_kills)
         pids = [pid for member in members() if member.alive for pid in _sample(record, member)]
-        now = _Waits(time.monotonic_ns(), cpu_waits_ns(pids), brokers())
-        if before is not None and (now.of_members or now.of_brokers):
+        read_ns, waits_ns, share = time.monotonic_ns(), cpu_waits_ns(pids), brokers()
+        if before is not None and (waits_ns or share is not None):
+            over_ns = read_ns - before[0]
             record.record(
                 "cpu_wait",
-                member_ns=_longest_ns(before.of_members, now.of_members),
-                broker_ns=_longest_ns(before.of_brokers, now.of_brokers),
-                over_ns=now.read_ns - before.read_ns,
+                member_ns=longest_wait_ns(before[1], waits_ns),
+                broker_ns=round((share or 0.0) * over_ns),
+                over_ns=over_ns,
             )
-        before = now
+        before = read_ns, waits_ns
         if pause(RESOURCES_EVERY_S, stop=stop):
             return
-
-
-@dataclass(frozen=True)
-class _Waits:
-    """How long each thread had waited for a processor since it began, when that was read."""
-
-    read_ns: int
-    of_members: Mapping[Thread, int]
-    of_brokers: Mapping[Thread, int]
-
-
-def _longest_ns(before: Mapping[Thread, int], now: Mapping[Thread, int]) -> int:
-    """Returns how long the thread waited meanwhile that waited longest; one that has begun since counts whole."""
-    return max((waited_ns - before.get(thread, 0) for thread, waited_ns in now.items()), default=0)
 
 
 def _sample(record: Recorder, member: Sampled) -> list[int]:

@@ -15,8 +15,8 @@ HEAD = """# Upgrades of the brokers
 
 What `kafka-trial upgrade` says of sound consumers on pairs of versions. Made by `make upgrade-matrix` of the rows in
 upgrades.jsonl, and of nothing else. Every play takes all consumers through all stages: the first of a pair of versions
-side by side on one cluster, further ones in batches of at most {batch}. An outcome is of one stage, for one consumer or
-for the cluster. *Restart* is how long a broker took to be in sync again, where all were on one cluster.
+side by side on one cluster, further ones (since 7d0e4df9) in batches of at most {batch}. An outcome is of one stage,
+for one consumer or for the cluster. *Restart*: until a broker was in sync again, where all were on one cluster.
 """
 
 
