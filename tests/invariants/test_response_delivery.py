@@ -134,7 +134,7 @@ def test_what_a_slow_broker_answers_is_not_surely_heard_where_another_connection
         (["delays-answers"], MAYBE),
         (["freezes"], MAYBE),
         (["kills", "loses-answers"], NO),
-        (["cuts-off", "leaves-requests-open"], SURE),
+        (["cuts-off", "leaves-requests-open"], MAYBE),
         (["stops"], SURE),
         (["stops-broker", "leaves-requests-open"], SURE),
         ([], NO),
@@ -163,6 +163,64 @@ def test_a_fault_reaches_the_lanes_and_brokers_of_its_target(target: dict[str, s
     line = fault("stall", None)
     there = replace(line, fields=line.fields | target)
     assert first_answer([there, WAIT, ASKED, *HEALED]) == heard
+
+
+def on_b0(*does: str) -> list[Line]:
+    """A fault of the broker that answers m0."""
+    line = fault("a fault that is new", None, does=[*does])
+    return [replace(line, fields=line.fields | {"target": "coordinator: b0"}), WAIT]
+
+
+PAUSE = on_b0("stops-broker", "freezes-broker")
+
+
+@pytest.mark.parametrize(
+    ("lines", "heard"),
+    [
+        ([*PAUSE, *HEALED, ASKED], MAYBE),
+        ([*PAUSE, ASKED, *HEALED], MAYBE),
+        ([*PAUSE, *HEALED, ASKED, after(4.9), ASKED], SURE),
+        ([*PAUSE, *HEALED, ASKED, after(4.5), ASKED], MAYBE),
+        ([*PAUSE, *HEALED, after(4.9), ASKED], SURE),
+        ([*PAUSE, *HEALED, ASKED, after(4.9), over("c2", REFUSED)], MAYBE),
+        ([*PAUSE, *HEALED, replace(ASKED, source="requests-b1")], SURE),
+        ([ASKED, WAIT, *PAUSE, *HEALED], SURE),
+        ([*PAUSE, *HEALED, lasting(ASKED, 0.5)], MAYBE),
+        ([*PAUSE, WAIT, ASKED, after(9)], MAYBE),
+        ([*PAUSE, *HEALED, REFUSED], MAYBE),
+        ([*on_b0("stops-broker"), *HEALED, ASKED], SURE),
+        ([*PAUSE, *HEALED, fault("stall", "m0", number=1), ASKED, WAIT, healed(1), after(4.9), ASKED], SURE),
+        ([*PAUSE, *HEALED, fault("stall", "m0", number=1), ASKED, healed(1), WAIT, ASKED], MAYBE),
+    ],
+    ids=[
+        "into a connection that was closed, perhaps",
+        "before the heal is told",
+        "the connection was used seconds later",
+        "what came later may have waited too",
+        "nothing waits so long",
+        "another connection was used",
+        "another broker answered",
+        "before it stood still",
+        "asked before, answered after it",
+        "never healed",
+        "on a connection that is not known",
+        "a broker that was down answers nothing that waited",
+        "held besides, and the connection was used seconds later",
+        "held besides, and what came later may have waited too",
+    ],
+)
+def test_what_a_broker_answers_when_it_continues_may_go_into_a_connection_that_was_closed(
+    lines: list[Line], heard: tuple[bool, bool]
+) -> None:
+    """Clients may have given up what waited while it stood still."""
+    assert first_answer(lines) == heard
+
+
+def test_what_went_on_after_a_broker_stood_still_is_heard_when_it_was_sent() -> None:
+    """The seconds for which it may be left open put nothing off."""
+    batch = batch_of([*PAUSE, *HEALED, ASKED, after(5.1), ASKED])
+    answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
+    assert received_ns(batch.trial_context, answers).tolist() == answers["sent_ns"].tolist()
 
 
 def test_a_fault_counts_from_when_it_began_to_be_put_in_force() -> None:

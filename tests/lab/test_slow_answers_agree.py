@@ -14,7 +14,9 @@ from histories import (
     after,
     assigned,
     delivered,
+    fault,
     fetched,
+    healed,
     history,
     lasting,
     owner,
@@ -44,11 +46,30 @@ LOST: Lines = [
 FENCED = over("c1", beat("m0", error=25))
 WORKS_ON: Lines = [after(1), fetched("m0", 2, size_bytes=99), after(1), delivered("m0", 2), processed("m0", 2)]
 REPLACED = over("c2", beat("m0", error=0))
+FROZEN = fault("broker-pause", None)
+# Told while another one stood still, which answers a fetch when it continues: that may have been sent before.
+TOLD = [after(4), FENCED, after(5), healed(), after(0.2)]
+FETCHED = replace(fetched("m0", 2, size_bytes=99), source="requests-b1")
+WAITED = [*TOLD, FETCHED, after(1), delivered("m0", 2), processed("m0", 2)]
+
+
+def frozen(broker: str) -> Line:
+    """That broker stands still."""
+    return replace(FROZEN, fields=FROZEN.fields | {"target": f"leader: {broker}"})
+
+
+FROZE = [frozen("b0"), after(9), healed(), after(0.2)]
 CASES: dict[str, tuple[Lines, bool]] = {
     "prompt": ([FENCED, *WORKS_ON, REPLACED], True),
     "slow, and its connection was replaced": ([lasting(FENCED, 0.6), *WORKS_ON, REPLACED], False),
     "slow, and no other connection came": ([lasting(FENCED, 0.6), *WORKS_ON], True),
     "slow, and the connection went on": ([lasting(FENCED, 0.6), *WORKS_ON, after(5), FENCED, REPLACED], True),
+    "its broker stood still, and the connection was used no more": ([*FROZE, FENCED, *WORKS_ON], False),
+    "its broker stood still, and the connection went on": ([*FROZE, FENCED, after(5), *WORKS_ON, FENCED], True),
+    "its broker stood still, and so may the fetch have waited": ([*FROZE, FENCED, *WORKS_ON, after(5), FENCED], False),
+    "another broker stood still": ([frozen("b1"), after(9), healed(), FENCED, *WORKS_ON], True),
+    "another broker stood still, and the fetch may have waited there": ([frozen("b1"), *WAITED], False),
+    "another broker stood still, and the fetch was asked of a third one": ([frozen("b2"), *WAITED], True),
     "behind a slow one of another member": ([lasting(heartbeat("m1"), 0.6), FENCED, *WORKS_ON, REPLACED], False),
 }
 

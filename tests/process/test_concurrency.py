@@ -1,8 +1,10 @@
 """Threads and children: they end with their owner, and their errors are not lost."""
 
+import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ import psutil
 import pytest
 
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.process import supervisor
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
@@ -136,6 +139,20 @@ def test_everything_dies_when_the_harness_is_killed(tmp_path: Path) -> None:
     assert _gone(child)
     assert _gone(grandchild)
     wait_until(lambda: not belongings.exists(), within_s=10, what="the belongings to be removed")
+
+
+def test_a_supervisor_that_told_a_killed_harness_of_an_exit_ends_without_a_word() -> None:
+    """What lies unread when the harness dies makes its next look at the socket an error."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())]
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True)
+    order = {"spawn": 1, "argv": ["true"], "env": {}, "cwd": "/"}
+    with ours, open(os.devnull, "r+b") as nothing:
+        socket.send_fds(ours, [json.dumps(order).encode()], [nothing.fileno()] * 3)
+        while "exited" not in json.loads(ours.recv(supervisor.DATAGRAM_MAX, socket.MSG_PEEK)):
+            ours.recv(supervisor.DATAGRAM_MAX)
+    assert (process.communicate(timeout=10)[1], process.returncode) == ("", 0)
 
 
 def test_children_die_when_the_supervisor_is_killed() -> None:

@@ -24,6 +24,7 @@ class Consequence(StrEnum):
     DELAYS_ANSWERS = "delays-answers"  # what a broker has answered arrives late; traffic goes on
     LEAVES_REQUESTS_OPEN = "leaves-requests-open"  # a request may never be answered, although its connection stays
     STOPS_BROKER = "stops-broker"  # a broker does not run for a while; the last lines of its log may be missing
+    FREEZES_BROKER = "freezes-broker"  # its process does not run; what came meanwhile it answers when it continues
     CHANGES_TOPIC = "changes-topic"  # partitions or records come or go; it works even if no member runs
     LOADS_BROKERS = "loads-brokers"  # others use the same brokers: a member that is late has no excuse in that
     HARMLESS = "harmless"  # no member is stopped, cut off or slowed; at most there is a rebalance
@@ -32,6 +33,7 @@ class Consequence(StrEnum):
 _LOST = Consequence.LOSES_ANSWERS
 _AWAY = frozenset({Consequence.STOPS_BROKER, Consequence.LEAVES_REQUESTS_OPEN})
 _HELD = frozenset({Consequence.CUTS_OFF, Consequence.LEAVES_REQUESTS_OPEN, _LOST})
+_FROZEN = frozenset({Consequence.FREEZES_BROKER})
 _STEADY = frozenset({Consequence.HARMLESS})
 # For old histories, which only name the fault: the consequences of each name. A test keeps this equal to what faults
 # declare.
@@ -44,7 +46,8 @@ BY_FAULT_NAME: Final[Mapping[str, frozenset[Consequence]]] = {
     "requests-held": _HELD - {_LOST},
     **dict.fromkeys(("close", "refused"), frozenset({Consequence.CUTS_OFF, _LOST})),
     **dict.fromkeys(("latency", "slow-link"), frozenset({Consequence.DELAYS_ANSWERS})),
-    **dict.fromkeys(("broker-kill", "broker-restart", "broker-pause", "rolling-restart"), _AWAY),
+    **dict.fromkeys(("broker-kill", "broker-restart", "rolling-restart"), _AWAY),
+    "broker-pause": _AWAY | _FROZEN,
     **dict.fromkeys(("version-roll", "broker-replace"), _AWAY),
     **dict.fromkeys(("records-deleted", "partitions-added", "topic-created"), _STEADY | {Consequence.CHANGES_TOPIC}),
     **dict.fromkeys(("join", "leader-move"), _STEADY),
@@ -54,12 +57,13 @@ BY_FAULT_NAME: Final[Mapping[str, frozenset[Consequence]]] = {
 
 
 def consequences_in(injected: Mapping[str, Any]) -> tuple[Consequence, ...]:
-    """Returns the consequences that an `injected` event lists, in the order of the enum. An old event lists none: its
-    name decides. An unknown name or word counts as `LOSES_ANSWERS`, the cautious choice.
+    """Returns the consequences that an `injected` event lists, in the order of the enum. An old event lists none, or
+    lacks the newest word: its name decides. An unknown name or word counts as `LOSES_ANSWERS`, the cautious choice.
     """
     said = injected.get("consequences")
+    by_name = BY_FAULT_NAME.get(str(injected.get("acts_as") or injected.get("fault")), frozenset({_LOST}))
     if isinstance(said, list):
-        told = {*said} if {*said} <= {*Consequence} else {*said, _LOST}
+        told = {*said, *(by_name & _FROZEN)} if {*said} <= {*Consequence} else {*said, _LOST}
     else:
-        told = {*BY_FAULT_NAME.get(str(injected.get("acts_as") or injected.get("fault")), {_LOST})}
+        told = {*by_name}
     return tuple(one for one in Consequence if one in told)

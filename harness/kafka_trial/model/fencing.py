@@ -43,7 +43,7 @@ from kafka_trial.model.request_logs import (
     complete_until_ns,
     timed_fetches,
 )
-from kafka_trial.model.response_delivery import received_ns
+from kafka_trial.model.response_delivery import asked_at_earliest_ns, received_ns
 from kafka_trial.model.table import Table, first_since, is_among, last_until, stacked, table
 from kafka_trial.model.wall_clock import monotonic
 
@@ -193,6 +193,7 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Ints, Bools]:
     """
     held = ownership_epochs(batch)
     asked = fetches_by_member(batch)
+    asked = asked.having(begun_ns=asked["asked_ns"]).sorted_by("slice", "member", "begun_ns", "source", "seq")
     group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_owners(batch)))
     after_ns = np.minimum(surely_read_ns(batch, told_ns), NEVER - 1) + 1
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
@@ -247,10 +248,11 @@ def fetched_since_reassigned(batch: Batch, work: Table, since_ns: Ints) -> Bools
 
 
 def fetches_by_member(batch: Batch) -> Table:
-    """Returns the fetches of members, sorted by (slice, member, begun)."""
+    """Returns the fetches of members, and when they sent them at the earliest (asked_ns), sorted by (slice, member,
+    begun_ns)."""
     asked = timed_fetches(batch)
     member = members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1))
-    asked = asked.having(member=member).take(member >= 0)
+    asked = asked.having(member=member, asked_ns=asked_at_earliest_ns(batch.trial_context, asked)).take(member >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"], asked["source"], asked["seq"]))
 
 

@@ -9,6 +9,9 @@ the last one has no answer. Brokers still answer the requests that wait in that 
 So where its broker was slow, an answer on a connection that another one replaced is surely received only if a request
 on the same connection came seconds later.
 
+The same holds of every client where a broker's process stood still: when it continues, it answers what came meanwhile,
+also what a client no longer waits for.
+
 Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
 asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
 false.
@@ -31,13 +34,19 @@ from kafka_trial.model.wall_clock import done_ns
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
 
-# Under all others a member's answers are left alone: a broker that is down sends none, and what it had sent arrives.
-LATE_OR_LOST: Final = (Consequence.LOSES_ANSWERS, Consequence.DELAYS_ANSWERS, Consequence.FREEZES)
+# Under all others a member's answers are left alone, as long as the fault lasts: a broker that is down sends none, and
+# what it had sent arrives.
+LATE_OR_LOST: Final = (
+    Consequence.LOSES_ANSWERS,
+    Consequence.DELAYS_ANSWERS,
+    Consequence.FREEZES,
+    Consequence.CUTS_OFF,  # requests that were held are answered, on connections that clients closed too
+)
 
 
 SLOW_ANSWER_NS: Final = 500_000_000  # sooner no client closes its connection: half a heartbeat interval of KIP-848 here
 SLOW_BEFORE_NS: Final = 2_000_000_000  # before a request: it may have waited for the answer to one before it
-STILL_OPEN_NS: Final = 5_000_000_000  # after an answer: nothing waits so long in a connection that was closed
+STILL_OPEN_NS: Final = 5_000_000_000  # after an answer or a heal: nothing waits so long in a connection that was closed
 
 
 def surely_received(trial_context: TrialContext, answers: Table) -> Bools:
@@ -68,7 +77,41 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     inside = np.where(last_request_ns > fault["end_ns"], np.maximum(sent_ns, fault["end_ns"]), NEVER)
     received = np.where(fault["end_ns"] == NONE, sent_ns, inside)
     closed = _were_replaced(trial_context, answers) & (last_request_ns <= sent_ns + STILL_OPEN_NS)
-    return np.where(closed & _from_slow_brokers(trial_context, answers), NEVER, received)
+    closed &= _from_slow_brokers(trial_context, answers)
+    return np.where(closed | _given_up(trial_context, answers, last_request_ns), NEVER, received)
+
+
+def _given_up(trial_context: TrialContext, answers: Table, last_request_ns: Ints) -> Bools:
+    """Returns which answers may be to requests that waited in a broker whose process stood still until their client had
+    closed the connection: sent since then, to requests that it read before it continued, or soon after, on a connection
+    that was used no more later."""
+    found = np.zeros(len(answers), np.bool_)
+    for source, since_ns, until_ns in _frozen_brokers(trial_context):
+        waited = (answers["sent_ns"] >= since_ns) & (answers["begun_ns"] <= until_ns) & (answers["source"] == source)
+        found |= waited & (last_request_ns <= until_ns)
+    return found
+
+
+def asked_at_earliest_ns(trial_context: TrialContext, requests: Table) -> Ints:
+    """Returns when the clients of some requests (source, begun_ns) sent them at the earliest: what came while a
+    broker's process stood still it reads, and dates, when it continues."""
+    earliest_ns = requests["begun_ns"].astype(np.int64)
+    for source, since_ns, until_ns in _frozen_brokers(trial_context):
+        waited = (earliest_ns >= since_ns) & (earliest_ns <= until_ns) & (requests["source"] == source)
+        earliest_ns[waited] = since_ns
+    return earliest_ns
+
+
+def _frozen_brokers(trial_context: TrialContext) -> Iterator[tuple[int, int, int]]:
+    """Yields (request log, since when, until when) of each broker whose process stood still, and of the seconds
+    after."""
+    for window in trial_context.windows:
+        if window.does(Consequence.FREEZES_BROKER):
+            since_ns = window.injected_ns - LOG_TOLERANCE_NS
+            until_ns = NEVER if window.healed_ns is None else window.healed_ns + STILL_OPEN_NS + LOG_TOLERANCE_NS
+            for source, name in enumerate(trial_context.sources):
+                if name.startswith("requests-") and _reaches(window, None, name):
+                    yield source, since_ns, until_ns
 
 
 def _last_request_ns(trial_context: TrialContext, answers: Table) -> Ints:
@@ -166,7 +209,7 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
                     yield int(group[0]), begun_ns, end_ns, int(window.does(Consequence.LOSES_ANSWERS))
 
 
-def _reaches(window: Window, member: str, log: str) -> bool:
+def _reaches(window: Window, member: str | None, log: str) -> bool:
     """Tells whether a fault is on the way between a member and the broker of a request log."""
     if window.member is not None:
         return window.member == member

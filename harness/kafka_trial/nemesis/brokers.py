@@ -68,7 +68,14 @@ def broker_restart(injection: Injection) -> Iterator[Evidence]:
     yield _down(injection, evidence.replaced(was, injection.process("inside")), before, inside)
 
 
-@fault("broker-pause", targets=ROLES, scope="brokers", heals=True, consequences=AWAY, complete=_isr_back)
+@fault(
+    "broker-pause",
+    targets=ROLES,
+    scope="brokers",
+    heals=True,
+    consequences=[*AWAY, Consequence.FREEZES_BROKER],
+    complete=_isr_back,
+)
 def broker_pause(injection: Injection) -> Iterator[Evidence]:
     """Stops a broker's process (SIGSTOP) beyond its session with the controllers, and continues it."""
     handle, was, before = _before(injection)

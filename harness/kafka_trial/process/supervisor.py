@@ -44,7 +44,8 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     children: dict[int, subprocess.Popen[bytes]] = {}
     try:
-        _serve(harness, wake_read, children)
+        with suppress(ConnectionResetError, BrokenPipeError):  # killed, and what it was told last lies unread
+            _serve(harness, wake_read, children)
     finally:
         _kill_all(children)
         for belonging in sys.argv[2:]:

@@ -2052,7 +2052,7 @@ def _own_request(p: Partition, commit: Commit) -> Event | None:
 def _unknown_to_member(p: Partition, commit: Commit) -> bool:
     """Its member says that it failed, and had not surely heard of it by then; or cannot have heard of it at all."""
     failure, request = _failure(p, commit), _own_request(p, commit)
-    if request is not None and not _maybe_received(p.trial, request):
+    if request is not None and not naive_responses.maybe_received(p.trial, request):
         return True
     if failure is None:
         return False
@@ -2120,59 +2120,8 @@ def _received_a_retry(p: Partition, commit: Commit) -> bool:
     return any(value >= (commit.value or 0) for _, value in heard)
 
 
-def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
-    """When the faults on a member's way were over that lay between a request and its answer, and whether one of them
-    cut the answer off."""
-    member, spans = trial.lane_member(request), []
-    for injected in trial.of_kind("injected"):
-        number, cuts = injected.details["fault_no"], naive_responses.does(injected, "loses-answers")
-        reached = cuts or naive_responses.does(injected, "delays-answers", "freezes")
-        if not reached or injected.member not in (None, member) or member is None:
-            continue
-        begins = [e.time_ns for e in trial.of_kind("injecting") if e.details["fault_no"] == number]
-        ends = [e.time_ns for e in trial.of_kind("healed") if e.details["fault_no"] == number]
-        begin_ns = min([injected.time_ns, *begins]) - LOG_TOLERANCE_NS
-        spans.append((begin_ns, min(ends, default=FOREVER) + LOG_TOLERANCE_NS, cuts))
-    stretches: list[list[Any]] = []
-    for begin_ns, end_ns, cuts in sorted(spans):  # those that touch are one
-        if stretches and begin_ns <= stretches[-1][1]:
-            stretches[-1][1:] = [max(stretches[-1][1], end_ns), stretches[-1][2] or cuts]
-        else:
-            stretches.append([begin_ns, end_ns, cuts])
-    sent_ns = trial.mono_ns(request.source_wall_ns, request.time_ns)
-    begun_ns = sent_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
-    before = [one for one in stretches if one[0] <= sent_ns and one[1] >= begun_ns]
-    if not before:
-        return None
-    begin_ns, end_ns, cuts = before[-1]
-    inside = begin_ns + 2 * LOG_TOLERANCE_NS <= sent_ns <= end_ns - 2 * LOG_TOLERANCE_NS
-    return end_ns, cuts and inside
-
-
 def _surely_received(trial: Trial, request: Event) -> bool:
-    """No fault lay on the way of the answer, or its connection went on when that was over; nor was it closed."""
-    fault = _network_fault(trial, request)
-    if naive_responses.connection_may_be_closed(trial, request):
-        return False
-    return fault is None or _went_on(trial, request, fault[0])
-
-
-def _maybe_received(trial: Trial, request: Event) -> bool:
-    """All but what was cut off on a connection that is known to have ended with it."""
-    fault = _network_fault(trial, request)
-    known = "connection" in request.details
-    return fault is None or not fault[1] or not known or _went_on(trial, request, fault[0])
-
-
-def _went_on(trial: Trial, request: Event, end_ns: float) -> bool:
-    """A later request came over the same connection."""
-    over = ("source", "lane", "connection")
-    name = [getattr(request, key, request.details.get(key)) for key in over]
-    return name[2] is not None and any(
-        trial.mono_ns(e.source_wall_ns, e.time_ns) - int(e.details.get("duration_ms", 0) * 1_000_000) > end_ns
-        for e in trial.of_kind("request")
-        if [getattr(e, key, e.details.get(key)) for key in over] == name
-    )
+    return naive_responses.received_ns(trial, request) != FOREVER
 
 
 def _crashed(p: Partition, source: str) -> bool:

@@ -20,7 +20,7 @@ from lab.naive.responses import (
     begun_ns,
     does,
     error_of,
-    received_but_for_slow_brokers_ns,
+    received_if_open_ns,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _sent_away(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bo
 def _without_answers(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
     """For a session, less the tolerance, it received no answer of its group but to commits; or none at all by then."""
     asked = [r for r in _group_requests(trial, ownership_epoch.member) if api(r) not in ("LEAVEGROUP", *COMMITS)]
-    received = sorted(at_ns for r in asked if (at_ns := received_but_for_slow_brokers_ns(trial, r)) <= line.time_ns)
+    received = sorted(at_ns for r in asked if (at_ns := received_if_open_ns(trial, r)) <= line.time_ns)
     opened_ns = trial.written_ns(ownership_epoch.opened)
     since = [
         *[at_ns for at_ns in received if at_ns <= opened_ns][-1:],

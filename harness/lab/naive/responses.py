@@ -42,26 +42,63 @@ SLOW_NS, WAITED_NS, GOES_ON_NS = 500_000_000, 2_000_000_000, 5_000_000_000
 
 def received_ns(trial: Trial, request: Event) -> float:
     """When its member received an answer: as below, and if its client cannot have closed the connection."""
-    return FOREVER if connection_may_be_closed(trial, request) else received_but_for_slow_brokers_ns(trial, request)
+    closed = connection_may_be_closed(trial, request) or given_up(trial, request)
+    return FOREVER if closed else received_if_open_ns(trial, request)
 
 
-def received_but_for_slow_brokers_ns(trial: Trial, request: Event) -> float:
+def received_if_open_ns(trial: Trial, request: Event) -> float:
     """When its member received an answer: at once outside faults, else after them, if its connection went on."""
+    over, _ = _fault_over(trial, request)
+    return sent_ns(trial, request) if over is None else _after(trial, request, over)
+
+
+def maybe_received(trial: Trial, request: Event) -> bool:
+    """All but what was cut off on a connection that is known to have ended with it."""
+    over, cut = _fault_over(trial, request)
+    known = "connection" in request.details
+    return over is None or not cut or not known or _after(trial, request, over) != FOREVER
+
+
+def _after(trial: Trial, request: Event, over_ns: float) -> float:
+    goes_on = any(begun_ns(trial, one) > over_ns for one in _on_its_connection(trial, request))
+    return max(sent_ns(trial, request), over_ns) if goes_on else FOREVER
+
+
+def _fault_over(trial: Trial, request: Event) -> tuple[float | None, bool]:
+    """When the faults that lay between a request and its answer were over, with all that touch them; and whether one of
+    them cut, and the answer was sent well inside."""
+    stretches: list[tuple[float, float, bool]] = []
+    of_a_member = trial.lane_member(request) is not None
+    for since, until, cuts in sorted(_faults(trial, request)) if of_a_member else ():
+        if stretches and since <= stretches[-1][1]:
+            first, last, cut = stretches.pop()
+            stretches.append((first, max(last, until), cut or cuts))
+        else:
+            stretches.append((since, until, cuts))
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
-    ends = [sent]
-    faults = list(_faults(trial, request))
-    inside = [fault for fault in faults if fault[0] <= sent and fault[1] >= begin]
-    while inside:
-        faults = [fault for fault in faults if fault not in inside]
-        ends += [end for _, end in inside]
-        first, last = min(begin, *(one for one, _ in inside)), max(ends)
-        begin = first
-        inside = [fault for fault in faults if fault[0] <= last and fault[1] >= first]
-    if len(ends) == 1:
-        return sent
-    over = max(ends[1:])
-    goes_on = any(begun_ns(trial, one) > over for one in _on_its_connection(trial, request))
-    return max(sent, over) if goes_on else FOREVER
+    touching = [one for one in stretches if one[0] <= sent and one[1] >= begin]
+    if not touching:
+        return None, False
+    since, over, cut = touching[-1]
+    return over, cut and since + 2 * LOG_TOLERANCE_NS <= sent <= over - 2 * LOG_TOLERANCE_NS
+
+
+def given_up(trial: Trial, request: Event) -> bool:
+    """It may have waited in a broker that stood still until its client closed the connection: that went on for no more
+    than seconds after the fault."""
+    for since, until in _frozen(trial, request):
+        waited = sent_ns(trial, request) >= since and begun_ns(trial, request) <= until
+        if waited and not any(begun_ns(trial, one) > until for one in _on_its_connection(trial, request)):
+            return True
+    return False
+
+
+def _frozen(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
+    """From when to when its broker stood still, and seconds more."""
+    for fault in _on_the_way(trial, request, "freezes-broker"):
+        healed = _of_fault(trial, fault, "healed")
+        until = healed[-1].time_ns + GOES_ON_NS + LOG_TOLERANCE_NS if healed else FOREVER
+        yield fault.time_ns - LOG_TOLERANCE_NS, until
 
 
 def connection_may_be_closed(trial: Trial, request: Event) -> bool:
@@ -99,19 +136,28 @@ def _on_its_connection(trial: Trial, request: Event) -> Iterator[Event]:
             yield one
 
 
-def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
-    """From when to when faults held, cut or delayed what goes between the broker of a request and its member."""
+def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float, bool]]:
+    """From when to when faults held, cut or delayed what goes between the broker of a request and its member, and
+    whether each cut."""
+    for fault in _on_the_way(trial, request, "loses-answers", "delays-answers", "freezes", "cuts-off"):
+        began, healed = _of_fault(trial, fault, "injecting"), _of_fault(trial, fault, "healed")
+        over = healed[-1].time_ns + LOG_TOLERANCE_NS if healed else FOREVER
+        yield (began[-1] if began else fault).time_ns - LOG_TOLERANCE_NS, over, does(fault, "loses-answers")
+
+
+def _on_the_way(trial: Trial, request: Event, *any_of: str) -> Iterator[Event]:
+    """The faults of these consequences between its member and its broker."""
     for fault in trial.of_kind("injected"):
-        number, resolved = fault.details.get("fault_no"), str(fault.details.get("target", "")).split(":")[-1].strip()
+        resolved = str(fault.details.get("target", "")).split(":")[-1].strip()
         elsewhere = resolved[:1] == "b" and resolved[1:].isdigit() and request.source != f"requests-{resolved}"
-        others = fault.member is not None and fault.member != trial.lane_member(request)
-        spared = others or (fault.member is None and elsewhere)
-        if spared or not does(fault, "loses-answers", "delays-answers", "freezes"):
-            continue
-        began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
-        healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
-        over = healed[-1] + LOG_TOLERANCE_NS if healed else FOREVER
-        yield (began[-1] if began else fault.time_ns) - LOG_TOLERANCE_NS, over
+        spared = elsewhere if fault.member is None else fault.member != trial.lane_member(request)
+        if not spared and does(fault, *any_of):
+            yield fault
+
+
+def _of_fault(trial: Trial, fault: Event, kind: str) -> list[Event]:
+    number = fault.details.get("fault_no")
+    return [e for e in trial.of_kind(kind) if e.details.get("fault_no") == number]
 
 
 def answer_that_tells(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> tuple[Event | None, float]:
@@ -278,6 +324,12 @@ def fetched_again_ns(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: flo
 
 
 def _asked_while_open(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[float, int]]:
+    """(when its member sent it at the earliest, from which position) of its fetches."""
     closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
-    asked = fetches(p.trial, p.tp, ownership_epoch.member)
+    asked = []
+    for request, entry, begun, _ in timed_fetches(p.trial, p.tp):
+        if _is_a_fetch_of(p.trial, request, ownership_epoch.member):
+            froze = [since for since, until in _frozen(p.trial, request) if since <= begun <= until]
+            asked.append((min([begun, *froze]), int(entry["offset"])))
+    asked.sort(key=lambda one: one[0])
     return [one for one in asked if ownership_epoch.opened.time_ns <= one[0] < closed_ns]
