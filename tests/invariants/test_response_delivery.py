@@ -134,7 +134,7 @@ def test_what_a_slow_broker_answers_is_not_surely_heard_where_another_connection
         (["delays-answers"], MAYBE),
         (["freezes"], MAYBE),
         (["kills", "loses-answers"], NO),
-        (["cuts-off", "leaves-requests-open"], MAYBE),
+        (["cuts-off", "leaves-requests-open"], SURE),
         (["stops"], SURE),
         (["stops-broker", "leaves-requests-open"], SURE),
         ([], NO),

@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from kafka_trial.history.consequences import Consequence
 from kafka_trial.model.batch import Batch, index
 from kafka_trial.model.client_attribution import callbacks
 from kafka_trial.model.clients import incarnation_of, known_clients
@@ -50,6 +51,7 @@ KEEPS: Final = (0, 27, 79, 113)
 REBALANCING: Final = 27
 SECOND_NS: Final = 1_000_000_000
 OF_ALL: Final = -2
+MAY_END_SESSION: Final = (*LATE_OR_LOST, Consequence.CUTS_OFF)  # it may end a session behind a member's back
 
 
 @index
@@ -180,7 +182,7 @@ def _disturbed(batch: Batch, rows: Table) -> Bools:
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS
     disturbed = np.zeros(len(rows), np.bool_)
     for window in about.windows:  # faults, not events: some dozens at most
-        if window.does(*LATE_OR_LOST):
+        if window.does(*MAY_END_SESSION):
             begun_ns = window.begun_ns
             until_ns = NEVER if window.healed_ns is None else window.healed_ns + wait_ns
             inside = (rows["until_ns"] >= begun_ns) & (rows["time_ns"] <= until_ns)

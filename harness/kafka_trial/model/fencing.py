@@ -27,10 +27,10 @@ from kafka_trial.model.kernels import (
     at_or_after,
     between,
     first_of,
-    greatest_in,
     in_ranges,
     joined,
     ordered,
+    per_group,
     picked,
 )
 from kafka_trial.model.ownership_epochs import BY_ANSWER, epoch_owners, ownership_epochs
@@ -40,6 +40,7 @@ from kafka_trial.model.request_logs import (
     FENCING,
     ILLEGAL_GENERATION,
     UNKNOWN_MEMBER_ID,
+    asked_ns,
     complete_until_ns,
     timed_fetches,
 )
@@ -135,7 +136,8 @@ def _given_back(batch: Batch) -> Table:
     same member id that shows that it had given the partition back."""
     listed, about = _lacking(batch, _received(batch)), batch.trial_context
     asks: dict[int, list[tuple[int, tuple[int, ...] | None]]] = defaultdict(list)  # by member id
-    for number, begun_ns in zip(*(_answers(batch)[name].tolist() for name in ("number", "begun_ns")), strict=True):
+    answers = _answers(batch)
+    for number, begun_ns in zip(answers["number"].tolist(), asked_at_earliest_ns(about, answers).tolist(), strict=True):
         one = about.group_answers[number]
         if one.api == "JOIN_GROUP" or one.owned is not None:
             asks[one.member_id].append((begun_ns, one.owned))
@@ -189,21 +191,22 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Ints, Bools]:
     again afterwards (NEVER: not while it was open), and whether its fetches are known.
 
     A record at that position or above, delivered afterwards, was fetched afterwards. NEVER: nothing was fetched later.
-    A fetch that was under way at `told_ns` counts as before it, and so does one that began within the tolerance.
+    A fetch that was under way at `told_ns` counts as before it, and so does one that began within the tolerance, or may
+    have been held since then.
     """
     held = ownership_epochs(batch)
     asked = fetches_by_member(batch)
-    asked = asked.having(begun_ns=asked["asked_ns"]).sorted_by("slice", "member", "begun_ns", "source", "seq")
     group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_owners(batch)))
     after_ns = np.minimum(surely_read_ns(batch, told_ns), NEVER - 1) + 1
-    later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
-    later = np.where(picked(asked["begun_ns"], later, NEVER) < _worked_until_ns(batch), later, -1)
-    first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
-    highest = picked(asked["fetch_position"], greatest_in(asked["fetch_position"], first, end), NONE)
-    position = np.maximum(picked(asked["fetch_position"], later, NEVER), highest)
-    again = (told_ns != NEVER) & (later >= 0)
-    again_ns = np.where(again, picked(asked["begun_ns"], later, NEVER), NEVER)
-    return np.where(again, position, NEVER), again_ns, np.isin(epoch_owners(batch), _fetching(batch))
+    first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], _worked_until_ns(batch))
+    which, row = in_ranges(first, np.where(told_ns == NEVER, first, end))
+    position, since = asked["fetch_position"][row], asked["asked_ns"][row] >= after_ns[which]
+    highest = per_group(which[~since], position[~since], len(held), how="max", start=NONE)
+    again, later = first_of(which[since]), np.full(len(held), -1)
+    later[which[since][again]] = row[since][again]
+    reached = np.maximum(picked(asked["fetch_position"], later, NEVER), highest)
+    again_ns = picked(asked["begun_ns"], later, NEVER)
+    return np.where(later >= 0, reached, NEVER), again_ns, np.isin(epoch_owners(batch), _fetching(batch))
 
 
 def _worked_until_ns(batch: Batch) -> Ints:
@@ -252,7 +255,7 @@ def fetches_by_member(batch: Batch) -> Table:
     begun_ns)."""
     asked = timed_fetches(batch)
     member = members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1))
-    asked = asked.having(member=member, asked_ns=asked_at_earliest_ns(batch.trial_context, asked)).take(member >= 0)
+    asked = asked.having(member=member, asked_ns=asked_ns(batch)).take(member >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"], asked["source"], asked["seq"]))
 
 

@@ -42,6 +42,7 @@ from kafka_trial.model.kernels import (
     running_max,
     starts_of,
 )
+from kafka_trial.model.response_delivery import asked_at_earliest_ns
 from kafka_trial.model.rows import IN_TRANSACTION, Kind
 from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import TrialContext
@@ -125,6 +126,18 @@ def timed_fetches(batch: Batch) -> Table:
     group = np.cumsum(starts_of(asks["slice"], asks["source"], line))
     answered_ns, begun_ns = (instants[running_max(group, instants)] for instants in (answered_ns, begun_ns))
     return asks.having(begun_ns=np.minimum(begun_ns, answered_ns), answered_ns=answered_ns)
+
+
+def asked_ns(batch: Batch) -> Ints:
+    """Returns when the client of each of `timed_fetches` sent it at the earliest: what a fault held, when that began.
+    Whoever asks for a higher position has had the answer to the fetch before it, on the same connection."""
+    asks = timed_fetches(batch)
+    line = np.where(asks["connection"] < 0, -1 - np.arange(len(asks)), asks["connection"])
+    before = previous_in(joined(asks["slice"], asks["source"], line))
+    had = (picked(asks["answered_bytes"], before, 0) > 0) & (picked(asks["error_code"], before, 0) == 0)
+    had &= asks["fetch_position"] > picked(asks["fetch_position"], before, NEVER)
+    answered_ns = np.where(had, picked(asks["answered_ns"], before, NONE), NONE)
+    return np.maximum(asked_at_earliest_ns(batch.trial_context, asks), answered_ns)
 
 
 def fetches(batch: Batch) -> Table:

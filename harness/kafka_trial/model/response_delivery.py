@@ -9,8 +9,9 @@ the last one has no answer. Brokers still answer the requests that wait in that 
 So where its broker was slow, an answer on a connection that another one replaced is surely received only if a request
 on the same connection came seconds later.
 
-The same holds of every client where a broker's process stood still: when it continues, it answers what came meanwhile,
-also what a client no longer waits for.
+What a fault holds is answered when that is over, also what a client no longer waits for. So where a broker's process
+stood still, or requests were held on their way and another connection has been opened, an answer is surely received
+only if a request on the same connection came seconds after the fault.
 
 Whoever convicts for what a member was told asks `surely_received`; whoever acquits because it cannot have been told
 asks `maybe_received`. A connection that is not known decides nothing: by itself it makes neither true, and neither
@@ -34,14 +35,9 @@ from kafka_trial.model.wall_clock import done_ns
 if TYPE_CHECKING:
     from kafka_trial.model.batch import Batch
 
-# Under all others a member's answers are left alone, as long as the fault lasts: a broker that is down sends none, and
-# what it had sent arrives.
-LATE_OR_LOST: Final = (
-    Consequence.LOSES_ANSWERS,
-    Consequence.DELAYS_ANSWERS,
-    Consequence.FREEZES,
-    Consequence.CUTS_OFF,  # requests that were held are answered, on connections that clients closed too
-)
+# Under all others a member's answers are left alone until the fault is over (`_may_be_given_up`): a broker that is down
+# sends none, and what it had sent arrives.
+LATE_OR_LOST: Final = (Consequence.LOSES_ANSWERS, Consequence.DELAYS_ANSWERS, Consequence.FREEZES)
 
 
 SLOW_ANSWER_NS: Final = 500_000_000  # sooner no client closes its connection: half a heartbeat interval of KIP-848 here
@@ -78,40 +74,58 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     received = np.where(fault["end_ns"] == NONE, sent_ns, inside)
     closed = _were_replaced(trial_context, answers) & (last_request_ns <= sent_ns + STILL_OPEN_NS)
     closed &= _from_slow_brokers(trial_context, answers)
-    return np.where(closed | _given_up(trial_context, answers, last_request_ns), NEVER, received)
+    return np.where(closed | _may_be_given_up(trial_context, answers, last_request_ns), NEVER, received)
 
 
-def _given_up(trial_context: TrialContext, answers: Table, last_request_ns: Ints) -> Bools:
-    """Returns which answers may be to requests that waited in a broker whose process stood still until their client had
-    closed the connection: sent since then, to requests that it read before it continued, or soon after, on a connection
-    that was used no more later."""
+def _may_be_given_up(trial_context: TrialContext, answers: Table, last_request_ns: Ints) -> Bools:
+    """Returns which answers may be to requests that a fault held until their client had closed the connection: sent
+    since it began, to requests that a broker read until soon after it healed, on a connection that was used no more
+    later. Whoever closes one to a broker that runs opens another one."""
     found = np.zeros(len(answers), np.bool_)
-    for source, since_ns, until_ns in _frozen_brokers(trial_context):
-        waited = (answers["sent_ns"] >= since_ns) & (answers["begun_ns"] <= until_ns) & (answers["source"] == source)
-        found |= waited & (last_request_ns <= until_ns)
+    group = _group(trial_context, answers["source"], answers["lane"])
+    replaced_ns = _replaced_ns(trial_context, answers)
+    for window, since_ns, over_ns in _holding(trial_context):
+        until_ns = min(NEVER, over_ns + STILL_OPEN_NS)
+        waited = (answers["sent_ns"] >= since_ns) & (answers["begun_ns"] <= until_ns) & (last_request_ns <= until_ns)
+        waited &= (replaced_ns >= since_ns) | window.does(Consequence.FREEZES_BROKER)
+        found |= waited & np.isin(group, [*_reached(trial_context, window)])
     return found
 
 
 def asked_at_earliest_ns(trial_context: TrialContext, requests: Table) -> Ints:
-    """Returns when the clients of some requests (source, begun_ns) sent them at the earliest: what came while a
-    broker's process stood still it reads, and dates, when it continues."""
-    earliest_ns = requests["begun_ns"].astype(np.int64)
-    for source, since_ns, until_ns in _frozen_brokers(trial_context):
-        waited = (earliest_ns >= since_ns) & (earliest_ns <= until_ns) & (requests["source"] == source)
-        earliest_ns[waited] = since_ns
+    """Returns when the clients of some requests (source, lane, begun_ns) sent them at the earliest: what a fault holds
+    is read by the broker, and dated, when that is over; by one that stood still, within seconds."""
+    begun_ns = requests["begun_ns"].astype(np.int64)
+    earliest_ns, group = begun_ns.copy(), _group(trial_context, requests["source"], requests["lane"])
+    for window, since_ns, over_ns in _holding(trial_context):
+        until_ns = min(NEVER, over_ns + STILL_OPEN_NS * window.does(Consequence.FREEZES_BROKER))
+        held = (begun_ns >= since_ns) & (begun_ns <= until_ns) & np.isin(group, [*_reached(trial_context, window)])
+        earliest_ns[held] = np.minimum(earliest_ns[held], since_ns)
     return earliest_ns
 
 
-def _frozen_brokers(trial_context: TrialContext) -> Iterator[tuple[int, int, int]]:
-    """Yields (request log, since when, until when) of each broker whose process stood still, and of the seconds
-    after."""
+def _holding(trial_context: TrialContext) -> Iterator[tuple[Window, int, int]]:
+    """Yields the faults that hold requests, since when, and until when: on the way, or in the sockets of a broker whose
+    process stands still."""
     for window in trial_context.windows:
-        if window.does(Consequence.FREEZES_BROKER):
-            since_ns = window.injected_ns - LOG_TOLERANCE_NS
-            until_ns = NEVER if window.healed_ns is None else window.healed_ns + STILL_OPEN_NS + LOG_TOLERANCE_NS
-            for source, name in enumerate(trial_context.sources):
-                if name.startswith("requests-") and _reaches(window, None, name):
-                    yield source, since_ns, until_ns
+        on_the_way = window.does(Consequence.CUTS_OFF) and window.does(Consequence.LEAVES_REQUESTS_OPEN)
+        if on_the_way or window.does(Consequence.FREEZES_BROKER):
+            over_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
+            yield window, window.begun_ns - LOG_TOLERANCE_NS, over_ns
+
+
+def _replaced_ns(trial_context: TrialContext, answers: Table) -> Ints:
+    """Returns when the last connection later than that of each answer, from the same lane to the same broker, was
+    opened; NONE where there is none, or the connection is not known."""
+    connections = trial_context.connections
+    first_ns = done_ns(trial_context, [(one.first_wall_ns, one.first_time_ns) for one in connections])
+    latest: dict[tuple[int, int], int] = {}
+    for one, at_ns in zip(connections, first_ns, strict=True):
+        latest[one.source, one.lane] = max(latest.get((one.source, one.lane), NONE), at_ns)
+    last_ns = [latest[one.source, one.lane] for one in connections]
+    later = [last if last > own else NONE for last, own in zip(last_ns, first_ns, strict=True)]
+    found: Ints = np.array([*later, NONE], np.int64)[answers["connection"]]
+    return found
 
 
 def _last_request_ns(trial_context: TrialContext, answers: Table) -> Ints:
@@ -182,7 +196,7 @@ def _faults_of(trial_context: TrialContext, answers: Table) -> Table:
 
 def _spans(trial_context: TrialContext) -> Table:
     """Returns the stretches of time with faults in force, those that touch as one: by lane and broker, sorted."""
-    rows = np.array([*_reached(trial_context)], np.int64).reshape(-1, 4)
+    rows = np.array([*_late_or_lost(trial_context)], np.int64).reshape(-1, 4)
     group, begun_ns, healed_ns, cut = rows[ordered(rows[:, 0], rows[:, 1])].T
     begin_ns, end_ns = at_earliest_in_logs(begun_ns), at_latest_in_logs(healed_ns)
     fresh, reach = starts_of(group), NONE
@@ -194,22 +208,25 @@ def _spans(trial_context: TrialContext) -> Table:
     return table(group=group[first], begin_ns=begin_ns[first], end_ns=ends, cut=cuts)
 
 
-def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]:
+def _late_or_lost(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]:
     """Yields (group, begin, end, cut) of each fault for every lane and request log that it reaches."""
-    logs = [number for number, name in enumerate(trial_context.sources) if name.startswith("requests-")]
     for window in trial_context.windows:
-        if not window.does(*LATE_OR_LOST):
-            continue
-        begun_ns = window.begun_ns
-        end_ns = NEVER if window.healed_ns is None else window.healed_ns
-        for lane, member in trial_context.lanes.items():
-            for log in logs:
-                if _reaches(window, trial_context.members[member], trial_context.sources[log]):
-                    group = _group(trial_context, np.array([log]), np.array([lane]))
-                    yield int(group[0]), begun_ns, end_ns, int(window.does(Consequence.LOSES_ANSWERS))
+        if window.does(*LATE_OR_LOST):
+            end_ns = NEVER if window.healed_ns is None else window.healed_ns
+            for group in _reached(trial_context, window):
+                yield group, window.begun_ns, end_ns, int(window.does(Consequence.LOSES_ANSWERS))
 
 
-def _reaches(window: Window, member: str | None, log: str) -> bool:
+def _reached(trial_context: TrialContext, window: Window) -> Iterator[int]:
+    """Yields the lanes and request logs, as groups, between which a fault is on the way."""
+    logs = [number for number, name in enumerate(trial_context.sources) if name.startswith("requests-")]
+    for lane, member in trial_context.lanes.items():
+        for log in logs:
+            if _reaches(window, trial_context.members[member], trial_context.sources[log]):
+                yield int(_group(trial_context, np.array([log]), np.array([lane]))[0])
+
+
+def _reaches(window: Window, member: str, log: str) -> bool:
     """Tells whether a fault is on the way between a member and the broker of a request log."""
     if window.member is not None:
         return window.member == member

@@ -42,7 +42,7 @@ SLOW_NS, WAITED_NS, GOES_ON_NS = 500_000_000, 2_000_000_000, 5_000_000_000
 
 def received_ns(trial: Trial, request: Event) -> float:
     """When its member received an answer: as below, and if its client cannot have closed the connection."""
-    closed = connection_may_be_closed(trial, request) or given_up(trial, request)
+    closed = connection_may_be_closed(trial, request) or may_be_given_up(trial, request)
     return FOREVER if closed else received_if_open_ns(trial, request)
 
 
@@ -68,8 +68,7 @@ def _fault_over(trial: Trial, request: Event) -> tuple[float | None, bool]:
     """When the faults that lay between a request and its answer were over, with all that touch them; and whether one of
     them cut, and the answer was sent well inside."""
     stretches: list[tuple[float, float, bool]] = []
-    of_a_member = trial.lane_member(request) is not None
-    for since, until, cuts in sorted(_faults(trial, request)) if of_a_member else ():
+    for since, until, cuts in sorted(_faults(trial, request)):
         if stretches and since <= stretches[-1][1]:
             first, last, cut = stretches.pop()
             stretches.append((first, max(last, until), cut or cuts))
@@ -83,22 +82,36 @@ def _fault_over(trial: Trial, request: Event) -> tuple[float | None, bool]:
     return over, cut and since + 2 * LOG_TOLERANCE_NS <= sent <= over - 2 * LOG_TOLERANCE_NS
 
 
-def given_up(trial: Trial, request: Event) -> bool:
-    """It may have waited in a broker that stood still until its client closed the connection: that went on for no more
-    than seconds after the fault."""
-    for since, until in _frozen(trial, request):
+def may_be_given_up(trial: Trial, request: Event) -> bool:
+    """A fault may have held it until its client closed the connection, which was used no more from seconds after the
+    fault on; and that opened another one, or the broker stood still."""
+    for fault, since, over in _holding(trial, request):
+        until = over + GOES_ON_NS
         waited = sent_ns(trial, request) >= since and begun_ns(trial, request) <= until
-        if waited and not any(begun_ns(trial, one) > until for one in _on_its_connection(trial, request)):
+        anew = does(fault, "freezes-broker") or _replaced_ns(trial, request) >= since
+        if waited and anew and not any(begun_ns(trial, one) > until for one in _on_its_connection(trial, request)):
             return True
     return False
 
 
-def _frozen(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
-    """From when to when its broker stood still, and seconds more."""
-    for fault in _on_the_way(trial, request, "freezes-broker"):
-        healed = _of_fault(trial, fault, "healed")
-        until = healed[-1].time_ns + GOES_ON_NS + LOG_TOLERANCE_NS if healed else FOREVER
-        yield fault.time_ns - LOG_TOLERANCE_NS, until
+def _holding(trial: Trial, request: Event) -> Iterator[tuple[Event, float, float]]:
+    """The faults that hold what its member asks of its broker, from when on, and until when."""
+    for fault in _on_the_way(trial, request):
+        if does(fault, "freezes-broker") or (does(fault, "cuts-off") and does(fault, "leaves-requests-open")):
+            begun, healed = _of_fault(trial, fault, "injecting") or [fault], _of_fault(trial, fault, "healed")
+            over = healed[-1].time_ns + LOG_TOLERANCE_NS if healed else FOREVER
+            yield fault, begun[-1].time_ns - LOG_TOLERANCE_NS, over
+
+
+def _replaced_ns(trial: Trial, request: Event) -> float:
+    """When its member last opened a connection to its broker that is later than the one of the request."""
+    opened: dict[str, float] = {}
+    for one in trial.of_kind("request"):
+        name = one.details.get("connection")
+        if name and (one.source, one.details.get("lane")) == (request.source, request.details.get("lane")):
+            opened[name] = min(opened.get(name, FOREVER), begun_ns(trial, one))
+    own = opened.get(str(request.details.get("connection")), FOREVER)
+    return max((at for at in opened.values() if at > own), default=-FOREVER)
 
 
 def connection_may_be_closed(trial: Trial, request: Event) -> bool:
@@ -139,19 +152,20 @@ def _on_its_connection(trial: Trial, request: Event) -> Iterator[Event]:
 def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float, bool]]:
     """From when to when faults held, cut or delayed what goes between the broker of a request and its member, and
     whether each cut."""
-    for fault in _on_the_way(trial, request, "loses-answers", "delays-answers", "freezes", "cuts-off"):
-        began, healed = _of_fault(trial, fault, "injecting"), _of_fault(trial, fault, "healed")
-        over = healed[-1].time_ns + LOG_TOLERANCE_NS if healed else FOREVER
-        yield (began[-1] if began else fault).time_ns - LOG_TOLERANCE_NS, over, does(fault, "loses-answers")
+    for fault in _on_the_way(trial, request):
+        if does(fault, "loses-answers", "delays-answers", "freezes"):
+            began, healed = _of_fault(trial, fault, "injecting") or [fault], _of_fault(trial, fault, "healed")
+            over = healed[-1].time_ns + LOG_TOLERANCE_NS if healed else FOREVER
+            yield began[-1].time_ns - LOG_TOLERANCE_NS, over, does(fault, "loses-answers")
 
 
-def _on_the_way(trial: Trial, request: Event, *any_of: str) -> Iterator[Event]:
-    """The faults of these consequences between its member and its broker."""
+def _on_the_way(trial: Trial, request: Event) -> Iterator[Event]:
+    """The faults between its member and its broker."""
     for fault in trial.of_kind("injected"):
         resolved = str(fault.details.get("target", "")).split(":")[-1].strip()
         elsewhere = resolved[:1] == "b" and resolved[1:].isdigit() and request.source != f"requests-{resolved}"
         spared = elsewhere if fault.member is None else fault.member != trial.lane_member(request)
-        if not spared and does(fault, *any_of):
+        if not spared and trial.lane_member(request) is not None:
             yield fault
 
 
@@ -312,24 +326,32 @@ def _is_a_fetch_of(trial: Trial, request: Event, member: str) -> bool:
 def fetched_by(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: float) -> float:
     """The position from which on whatever it is delivered was fetched after it was told."""
     asked = _asked_while_open(p, ownership_epoch)
-    before = [position for ns, position in asked if ns <= told_ns + TOLERANCE_NS]
-    after = [position for ns, position in asked if ns > told_ns + TOLERANCE_NS]
+    before = [position for _, at_earliest, position in asked if at_earliest <= told_ns + TOLERANCE_NS]
+    after = [position for _, at_earliest, position in asked if at_earliest > told_ns + TOLERANCE_NS]
     return max([after[0], *before]) if after else FOREVER
 
 
 def fetched_again_ns(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: float) -> float:
-    """When it began its first fetch after it was told; never: it began none."""
+    """When it began its first fetch that it surely sent after it was told; never: it began none."""
     asked = _asked_while_open(p, ownership_epoch)
-    return next((ns for ns, _ in asked if ns > told_ns + TOLERANCE_NS), FOREVER)
+    return next((ns for ns, at_earliest, _ in asked if at_earliest > told_ns + TOLERANCE_NS), FOREVER)
 
 
-def _asked_while_open(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[float, int]]:
-    """(when its member sent it at the earliest, from which position) of its fetches."""
+def _asked_while_open(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[float, float, int]]:
+    """(when it began, when its member sent it at the earliest, from which position) of its fetches."""
     closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
-    asked = []
-    for request, entry, begun, _ in timed_fetches(p.trial, p.tp):
+    asked, before = [], dict[tuple[Any, ...], tuple[float, float]]()
+    for request, entry, begun, answered in timed_fetches(p.trial, p.tp):
+        over = (request.source, request.details.get("lane"), request.details.get("connection"))
+        held = [
+            since
+            for fault, since, over in _holding(p.trial, request)
+            if since <= begun <= over + GOES_ON_NS * does(fault, "freezes-broker")
+        ]
+        had_ns, had = before.get(over, (0.0, FOREVER))
         if _is_a_fetch_of(p.trial, request, ownership_epoch.member):
-            froze = [since for since, until in _frozen(p.trial, request) if since <= begun <= until]
-            asked.append((min([begun, *froze]), int(entry["offset"])))
+            asked.append((begun, max(min([begun, *held]), had_ns if entry["offset"] > had else 0.0), entry["offset"]))
+        told = over[2] and entry.get("size_bytes", 0) > 0 and not entry.get("error")
+        before[over] = (answered, entry["offset"]) if told else (0.0, FOREVER)
     asked.sort(key=lambda one: one[0])
     return [one for one in asked if ownership_epoch.opened.time_ns <= one[0] < closed_ns]
