@@ -40,11 +40,11 @@ from kafka_trial.model.request_logs import (
     FENCING,
     ILLEGAL_GENERATION,
     UNKNOWN_MEMBER_ID,
-    asked_ns,
     complete_until_ns,
+    fetches_issued_ns,
     timed_fetches,
 )
-from kafka_trial.model.response_delivery import asked_at_earliest_ns, received_ns
+from kafka_trial.model.response_delivery import issued_at_earliest_ns, received_ns
 from kafka_trial.model.table import Table, first_since, is_among, last_until, stacked, table
 from kafka_trial.model.wall_clock import monotonic
 
@@ -137,7 +137,9 @@ def _given_back(batch: Batch) -> Table:
     listed, about = _lacking(batch, _received(batch)), batch.trial_context
     asks: dict[int, list[tuple[int, tuple[int, ...] | None]]] = defaultdict(list)  # by member id
     answers = _answers(batch)
-    for number, begun_ns in zip(answers["number"].tolist(), asked_at_earliest_ns(about, answers).tolist(), strict=True):
+    for number, begun_ns in zip(
+        answers["number"].tolist(), issued_at_earliest_ns(about, answers).tolist(), strict=True
+    ):
         one = about.group_answers[number]
         if one.api == "JOIN_GROUP" or one.owned is not None:
             asks[one.member_id].append((begun_ns, one.owned))
@@ -200,7 +202,7 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Ints, Bools]:
     after_ns = np.minimum(surely_read_ns(batch, told_ns), NEVER - 1) + 1
     first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], _worked_until_ns(batch))
     which, row = in_ranges(first, np.where(told_ns == NEVER, first, end))
-    position, since = asked["fetch_position"][row], asked["asked_ns"][row] >= after_ns[which]
+    position, since = asked["fetch_position"][row], asked["issued_ns"][row] >= after_ns[which]
     highest = per_group(which[~since], position[~since], len(held), how="max", start=NONE)
     again, later = first_of(which[since]), np.full(len(held), -1)
     later[which[since][again]] = row[since][again]
@@ -251,11 +253,11 @@ def fetched_since_reassigned(batch: Batch, work: Table, since_ns: Ints) -> Bools
 
 
 def fetches_by_member(batch: Batch) -> Table:
-    """Returns the fetches of members, and when they sent them at the earliest (asked_ns), sorted by (slice, member,
+    """Returns the fetches of members, and when they sent them at the earliest (issued_ns), sorted by (slice, member,
     begun_ns)."""
     asked = timed_fetches(batch)
     member = members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1))
-    asked = asked.having(member=member, asked_ns=asked_ns(batch)).take(member >= 0)
+    asked = asked.having(member=member, issued_ns=fetches_issued_ns(batch)).take(member >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"], asked["source"], asked["seq"]))
 
 

@@ -42,7 +42,7 @@ from kafka_trial.model.kernels import (
     running_max,
     starts_of,
 )
-from kafka_trial.model.response_delivery import asked_at_earliest_ns
+from kafka_trial.model.response_delivery import issued_at_earliest_ns
 from kafka_trial.model.rows import IN_TRANSACTION, Kind
 from kafka_trial.model.table import Table
 from kafka_trial.model.trial_context import TrialContext
@@ -122,22 +122,27 @@ def timed_fetches(batch: Batch) -> Table:
     asks = batch.of(Kind.FETCH_ASKED).sorted_by("slice", "source", "connection", "seq")
     answered_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"])
     begun_ns = answered_ns - np.maximum(asks["duration_ns"], 0)
-    line = np.where(asks["connection"] < 0, -1 - np.arange(len(asks)), asks["connection"])  # not named: each its own
-    group = np.cumsum(starts_of(asks["slice"], asks["source"], line))
+    group = _along_connections(asks)
     answered_ns, begun_ns = (instants[running_max(group, instants)] for instants in (answered_ns, begun_ns))
     return asks.having(begun_ns=np.minimum(begun_ns, answered_ns), answered_ns=answered_ns)
 
 
-def asked_ns(batch: Batch) -> Ints:
+@index
+def fetches_issued_ns(batch: Batch) -> Ints:
     """Returns when the client of each of `timed_fetches` sent it at the earliest: what a fault held, when that began.
     Whoever asks for a higher position has had the answer to the fetch before it, on the same connection."""
     asks = timed_fetches(batch)
-    line = np.where(asks["connection"] < 0, -1 - np.arange(len(asks)), asks["connection"])
-    before = previous_in(joined(asks["slice"], asks["source"], line))
+    before = previous_in(_along_connections(asks))
     had = (picked(asks["answered_bytes"], before, 0) > 0) & (picked(asks["error_code"], before, 0) == 0)
     had &= asks["fetch_position"] > picked(asks["fetch_position"], before, NEVER)
     answered_ns = np.where(had, picked(asks["answered_ns"], before, NONE), NONE)
-    return np.maximum(asked_at_earliest_ns(batch.trial_context, asks), answered_ns)
+    return np.minimum(asks["begun_ns"], np.maximum(issued_at_earliest_ns(batch.trial_context, asks), answered_ns))
+
+
+def _along_connections(asks: Table) -> Ints:
+    """Returns one number for each partition and connection, sorted; one that is not named is each its own."""
+    line = np.where(asks["connection"] < 0, -1 - np.arange(len(asks)), asks["connection"])
+    return np.cumsum(starts_of(asks["slice"], asks["source"], line))
 
 
 def fetches(batch: Batch) -> Table:

@@ -92,7 +92,7 @@ def _may_be_given_up(trial_context: TrialContext, answers: Table, last_request_n
     return found
 
 
-def asked_at_earliest_ns(trial_context: TrialContext, requests: Table) -> Ints:
+def issued_at_earliest_ns(trial_context: TrialContext, requests: Table) -> Ints:
     """Returns when the clients of some requests (source, lane, begun_ns) sent them at the earliest: what a fault holds
     is read by the broker, and dated, when that is over; by one that stood still, within seconds."""
     begun_ns = requests["begun_ns"].astype(np.int64)

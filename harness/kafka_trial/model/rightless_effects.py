@@ -66,7 +66,7 @@ def _fetched_itself(batch: Batch, effects: Table, since_ns: Ints) -> Bools:
     which, row = in_ranges(
         *between(group, asked["begun_ns"], both[len(asked) :], np.zeros(len(effects), np.int64), effects["time_ns"])
     )
-    fetch, late = asked.take(row), asked["asked_ns"][row] > since_ns[which]
+    fetch, late = asked.take(row), asked["issued_ns"][row] > since_ns[which]
     late_here = late & others_hold(batch, fetch["slice"], fetch["member"], fetch["begun_ns"])
     at_or_below = fetch["fetch_position"] <= effects["offset"][which]
     brings = late_here & at_or_below & (fetch["answered_bytes"] > 0)

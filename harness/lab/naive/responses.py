@@ -345,12 +345,13 @@ def _asked_while_open(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tup
         over = (request.source, request.details.get("lane"), request.details.get("connection"))
         held = [
             since
-            for fault, since, over in _holding(p.trial, request)
-            if since <= begun <= over + GOES_ON_NS * does(fault, "freezes-broker")
+            for fault, since, healed_ns in _holding(p.trial, request)
+            if since <= begun <= healed_ns + GOES_ON_NS * does(fault, "freezes-broker")
         ]
         had_ns, had = before.get(over, (0.0, FOREVER))
         if _is_a_fetch_of(p.trial, request, ownership_epoch.member):
-            asked.append((begun, max(min([begun, *held]), had_ns if entry["offset"] > had else 0.0), entry["offset"]))
+            earliest = max(min([begun, *held]), had_ns if entry["offset"] > had else 0.0)
+            asked.append((begun, min(begun, earliest), entry["offset"]))
         told = over[2] and entry.get("size_bytes", 0) > 0 and not entry.get("error")
         before[over] = (answered, entry["offset"]) if told else (0.0, FOREVER)
     asked.sort(key=lambda one: one[0])
