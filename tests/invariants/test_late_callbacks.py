@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from group_lines import beat, joined, synced
@@ -10,9 +12,11 @@ from histories import (
     after,
     answered,
     assigned,
+    fault,
     fetched,
     finding,
     handled,
+    healed,
     holds,
     judged,
     owner,
@@ -68,6 +72,15 @@ def test_work_after_a_callback_that_is_told_later_is_undecided(lost: History) ->
 def test_work_before_its_callback_is_over_is_in_time(lines: History) -> None:
     """Nothing is known of a callback that may still be running."""
     assert undecided("work-after-revoke", lines) == 0
+
+
+def test_a_join_that_waited_in_a_broker_that_stood_still_shows_no_callback_to_be_over() -> None:
+    """It may have sent it before it was told: the broker reads it, and dates it, when it continues."""
+    join, pause = replace(JOINS_AGAIN, source="requests-b1"), fault("broker-pause", None)
+    for broker, count in (("b1", 0), ("b2", 2)):
+        frozen = replace(pause, fields=pause.fields | {"target": f"coordinator: {broker}"})
+        lines = [frozen, after(1), *CLASSIC, after(9), healed(), join, after(2), *handled("m0", 1), revoked("m0")]
+        assert undecided("work-after-revoke", lines) == count
 
 
 def test_what_it_has_still_to_give_up_is_not_given_again() -> None:

@@ -223,6 +223,17 @@ def test_a_silent_member_hears_of_its_loss_in_any_way(lost: History) -> None:
     assert judged("split-ownership", [*lost, after(2), by("m0", 1)], settings=SILENT) == []  # it had it in hand
 
 
+def test_what_a_silent_member_asked_of_a_broker_that_stood_still_it_may_have_asked_before() -> None:
+    """The broker reads it, and dates it, when it continues."""
+    fetches: History = [replace(fetched("m0", 1, size_bytes=9), source="requests-b1"), after(1), by("m0", 1)]
+    line = fault("broker-pause", None)
+    for broker, offsets in (("b1", []), ("b2", [1])):
+        frozen = replace(line, fields=line.fields | {"target": f"leader: {broker}"})
+        lines = [*BEGUN, frozen, after(1), *MOVED, after(9), healed(), *fetches]
+        found = judged("split-ownership", lines, settings=SILENT)
+        assert [one["offset"] for one in found] == offsets
+
+
 UNTOLD = {
     "nobody told it": [*BEGUN, *ALONE],
     "a commit of the generation before": [*BEGUN, *ALONE, asked("OFFSET_COMMIT", "m0", 1, error=22)],

@@ -43,6 +43,7 @@ def test_histories_that_only_name_a_fault_mean_what_it_says() -> None:
     }
     assert consequences_in({"fault": "cut", "acts_as": "kill"}) == consequences_in({"fault": "kill"})
     assert consequences_in({"fault": "of a plug-in"}) == (Consequence.LOSES_ANSWERS,)
+    assert Consequence.FREEZES_BROKER in consequences_in({"fault": "broker-pause", "consequences": ["stops-broker"]})
     strange = (Consequence.FREEZES, Consequence.LOSES_ANSWERS)
     assert consequences_in({"fault": "kill", "consequences": ["freezes", "of a newer version"]}) == strange
 

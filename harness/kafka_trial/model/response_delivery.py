@@ -72,8 +72,8 @@ def received_ns(trial_context: TrialContext, answers: Table) -> Ints:
     sent_ns = answers["sent_ns"].astype(np.int64)
     inside = np.where(last_request_ns > fault["end_ns"], np.maximum(sent_ns, fault["end_ns"]), NEVER)
     received = np.where(fault["end_ns"] == NONE, sent_ns, inside)
-    closed = _were_replaced(trial_context, answers) & (last_request_ns <= sent_ns + STILL_OPEN_NS)
-    closed &= _from_slow_brokers(trial_context, answers)
+    closed = _from_slow_brokers(trial_context, answers) & (last_request_ns <= sent_ns + STILL_OPEN_NS)
+    closed &= _replaced_ns(trial_context, answers, consumer_protocol=True) != NONE
     return np.where(closed | _may_be_given_up(trial_context, answers, last_request_ns), NEVER, received)
 
 
@@ -114,15 +114,21 @@ def _holding(trial_context: TrialContext) -> Iterator[tuple[Window, int, int]]:
             yield window, window.begun_ns - LOG_TOLERANCE_NS, over_ns
 
 
-def _replaced_ns(trial_context: TrialContext, answers: Table) -> Ints:
+def _replaced_ns(trial_context: TrialContext, answers: Table, *, consumer_protocol: bool = False) -> Ints:
     """Returns when the last connection later than that of each answer, from the same lane to the same broker, was
-    opened; NONE where there is none, or the connection is not known."""
+    opened; NONE where there is none, or the connection is not known. `consumer_protocol`: among those with heartbeats
+    of KIP-848 alone."""
     connections = trial_context.connections
     first_ns = done_ns(trial_context, [(one.first_wall_ns, one.first_time_ns) for one in connections])
+    counted = [one.consumer_protocol or not consumer_protocol for one in connections]
     latest: dict[tuple[int, int], int] = {}
-    for one, at_ns in zip(connections, first_ns, strict=True):
-        latest[one.source, one.lane] = max(latest.get((one.source, one.lane), NONE), at_ns)
-    last_ns = [latest[one.source, one.lane] for one in connections]
+    for one, at_ns, counts in zip(connections, first_ns, counted, strict=True):
+        if counts:
+            latest[one.source, one.lane] = max(latest.get((one.source, one.lane), NONE), at_ns)
+    last_ns = [
+        latest.get((one.source, one.lane), NONE) if counts else NONE
+        for one, counts in zip(connections, counted, strict=True)
+    ]
     later = [last if last > own else NONE for last, own in zip(last_ns, first_ns, strict=True)]
     found: Ints = np.array([*later, NONE], np.int64)[answers["connection"]]
     return found
@@ -132,21 +138,6 @@ def _last_request_ns(trial_context: TrialContext, answers: Table) -> Ints:
     """Returns when the last request on the connection of each answer began; NONE where that is not known."""
     last_ns = done_ns(trial_context, [(one.last_wall_ns, one.last_time_ns) for one in trial_context.connections])
     found: Ints = np.array([*last_ns, NONE], np.int64)[answers["connection"]]
-    return found
-
-
-def _were_replaced(trial_context: TrialContext, answers: Table) -> Bools:
-    """Returns which answers are on a connection with heartbeats of KIP-848 that a later one, from the same lane to the
-    same broker, has replaced."""
-    latest: dict[tuple[int, int], int] = {}
-    for one in trial_context.connections:
-        if one.consumer_protocol:
-            place = one.source, one.lane
-            latest[place] = max(latest.get(place, NONE), one.first_time_ns)
-    replaced = [
-        one.consumer_protocol and one.first_time_ns < latest[one.source, one.lane] for one in trial_context.connections
-    ]
-    found: Bools = np.array([*replaced, False], np.bool_)[answers["connection"]]
     return found
 
 

@@ -28,6 +28,7 @@ BACK_WITHIN_S = 30.0
 SAID_WITHIN_S = 60.0  # of a busy machine: 37 s were not enough for one to start in
 FAILOVER_WITHIN_S = 12.0
 AWAY = (Consequence.STOPS_BROKER, Consequence.LEAVES_REQUESTS_OPEN)
+FROZEN = (*AWAY, Consequence.FREEZES_BROKER)
 
 
 def _isr_back(injection: Injection, seen: Evidence) -> Evidence:
@@ -68,14 +69,7 @@ def broker_restart(injection: Injection) -> Iterator[Evidence]:
     yield _down(injection, evidence.replaced(was, injection.process("inside")), before, inside)
 
 
-@fault(
-    "broker-pause",
-    targets=ROLES,
-    scope="brokers",
-    heals=True,
-    consequences=[*AWAY, Consequence.FREEZES_BROKER],
-    complete=_isr_back,
-)
+@fault("broker-pause", targets=ROLES, scope="brokers", heals=True, consequences=FROZEN, complete=_isr_back)
 def broker_pause(injection: Injection) -> Iterator[Evidence]:
     """Stops a broker's process (SIGSTOP) beyond its session with the controllers, and continues it."""
     handle, was, before = _before(injection)

@@ -2056,7 +2056,11 @@ def _unknown_to_member(p: Partition, commit: Commit) -> bool:
         return True
     if failure is None:
         return False
-    if request is None or not _surely_received(p.trial, request) or _refused_elsewhere(p, request, commit.value):
+    if (
+        request is None
+        or not naive_responses.surely_received(p.trial, request)
+        or _refused_elsewhere(p, request, commit.value)
+    ):
         return True
     sent_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
     return sent_ns > p.trial.earliest_ns(failure.time_ns) - TOLERANCE_NS
@@ -2111,17 +2115,18 @@ def _received_a_retry(p: Partition, commit: Commit) -> bool:
             after = at_ns > p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         if _refused_elsewhere(p, line, entry["committed_offset"]):
             continue
-        if member and after and _incarnation(p, member, at_ns) == source and _surely_received(p.trial, line):
+        if (
+            member
+            and after
+            and _incarnation(p, member, at_ns) == source
+            and naive_responses.surely_received(p.trial, line)
+        ):
             heard.append((at_ns, entry["committed_offset"]))
     begins_ns = ownership_epoch.opened.time_ns if ownership_epoch else -FOREVER
     heard = [(at_ns, value) for at_ns, value in heard if begins_ns <= at_ns < until_ns]
     if ownership_epoch is None:
         return any(value == commit.value for _, value in heard)
     return any(value >= (commit.value or 0) for _, value in heard)
-
-
-def _surely_received(trial: Trial, request: Event) -> bool:
-    return naive_responses.received_ns(trial, request) != FOREVER
 
 
 def _crashed(p: Partition, source: str) -> bool:

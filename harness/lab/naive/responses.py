@@ -42,7 +42,7 @@ SLOW_NS, WAITED_NS, GOES_ON_NS = 500_000_000, 2_000_000_000, 5_000_000_000
 
 def received_ns(trial: Trial, request: Event) -> float:
     """When its member received an answer: as below, and if its client cannot have closed the connection."""
-    closed = connection_may_be_closed(trial, request) or may_be_given_up(trial, request)
+    closed = _connection_may_be_closed(trial, request) or _may_be_given_up(trial, request)
     return FOREVER if closed else received_if_open_ns(trial, request)
 
 
@@ -50,6 +50,11 @@ def received_if_open_ns(trial: Trial, request: Event) -> float:
     """When its member received an answer: at once outside faults, else after them, if its connection went on."""
     over, _ = _fault_over(trial, request)
     return sent_ns(trial, request) if over is None else _after(trial, request, over)
+
+
+def surely_received(trial: Trial, request: Event) -> bool:
+    """Its member received an answer for certain."""
+    return received_ns(trial, request) != FOREVER
 
 
 def maybe_received(trial: Trial, request: Event) -> bool:
@@ -82,7 +87,7 @@ def _fault_over(trial: Trial, request: Event) -> tuple[float | None, bool]:
     return over, cut and since + 2 * LOG_TOLERANCE_NS <= sent <= over - 2 * LOG_TOLERANCE_NS
 
 
-def may_be_given_up(trial: Trial, request: Event) -> bool:
+def _may_be_given_up(trial: Trial, request: Event) -> bool:
     """A fault may have held it until its client closed the connection, which was used no more from seconds after the
     fault on; and that opened another one, or the broker stood still."""
     for fault, since, over in _holding(trial, request):
@@ -103,18 +108,22 @@ def _holding(trial: Trial, request: Event) -> Iterator[tuple[Event, float, float
             yield fault, begun[-1].time_ns - LOG_TOLERANCE_NS, over
 
 
-def _replaced_ns(trial: Trial, request: Event) -> float:
-    """When its member last opened a connection to its broker that is later than the one of the request."""
+def _replaced_ns(trial: Trial, request: Event, *, by_beats: bool = False) -> float:
+    """When its member last opened a connection to its broker that is later than the one of the request; `by_beats`:
+    one of KIP-848 in place of another."""
     opened: dict[str, float] = {}
+    beats = set()
     for one in trial.of_kind("request"):
         name = one.details.get("connection")
         if name and (one.source, one.details.get("lane")) == (request.source, request.details.get("lane")):
             opened[name] = min(opened.get(name, FOREVER), begun_ns(trial, one))
-    own = opened.get(str(request.details.get("connection")), FOREVER)
-    return max((at for at in opened.values() if at > own), default=-FOREVER)
+            beats |= {name} if api(one) == "CONSUMERGROUPHEARTBEAT" else set()
+    counted = {name: at for name, at in opened.items() if name in beats or not by_beats}
+    own = counted.get(str(request.details.get("connection")), FOREVER)
+    return max((at for at in counted.values() if at > own), default=-FOREVER)
 
 
-def connection_may_be_closed(trial: Trial, request: Event) -> bool:
+def _connection_may_be_closed(trial: Trial, request: Event) -> bool:
     """Its broker was slow, and its connection, of KIP-848, did not go on for seconds, but another one in its place."""
     begin, sent = begun_ns(trial, request), sent_ns(trial, request)
     slow = any(
@@ -122,23 +131,7 @@ def connection_may_be_closed(trial: Trial, request: Event) -> bool:
         for source, since, until in trial.slow_answers
     )
     goes_on = any(begun_ns(trial, one) > sent + GOES_ON_NS for one in _on_its_connection(trial, request))
-    return slow and not goes_on and _was_replaced(trial, request)
-
-
-def _was_replaced(trial: Trial, request: Event) -> bool:
-    ways = ("source", "lane")
-    began: dict[str, float] = {}
-    beats = set()
-    for one in trial.of_kind("request"):
-        name = one.details.get("connection")
-        if name is not None and [getattr(one, way, one.details.get(way)) for way in ways] == [
-            getattr(request, way, request.details.get(way)) for way in ways
-        ]:
-            at_ns = one.time_ns - int(one.details.get("duration_ms", 0) * 1_000_000)
-            began[name] = min(began.get(name, FOREVER), at_ns)
-            beats |= {name} if api(one) == "CONSUMERGROUPHEARTBEAT" else set()
-    its = str(request.details.get("connection"))
-    return its in beats and any(began[name] > began[its] for name in beats)
+    return slow and not goes_on and _replaced_ns(trial, request, by_beats=True) > -FOREVER
 
 
 def _on_its_connection(trial: Trial, request: Event) -> Iterator[Event]:
