@@ -30,7 +30,7 @@ from lab.lines_to_read import lines_by_anomaly
 
 HARNESS = Path(__file__).parent.parent / "harness"
 HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
-SINS_LINES_MAX = 2712
+SINS_LINES_MAX = 2741
 
 
 def _nodes(module: Path, *kinds: type[Any]) -> list[Any]:

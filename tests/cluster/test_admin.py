@@ -5,6 +5,7 @@ import os
 import random
 import threading
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as CommittedPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
-from kafka.errors import UnknownBrokerIdError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import KafkaConnectionError, UnknownBrokerIdError, UnknownTopicOrPartitionError, for_code
 from kafka.structs import OffsetAndTimestamp, TopicPartition
 
 from kafka_trial.cluster.admin import Admin, PartitionState
@@ -52,6 +53,32 @@ def test_a_cluster_that_is_not_there_has_no_brokers() -> None:
         assert admin.broker_ids() == set()
         with pytest.raises(UnjudgeableError, match="did not answer"):
             admin.log_ends("orders")
+
+
+def test_a_broker_that_does_not_listen_yet_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that joins is named once it is unfenced, and opens its listeners afterwards: asked again, another client
+    finds one that listens. Nothing was sent. Any other error is told at once, and a refusal that stays at the end."""
+
+    def refused(*_: object) -> Any:
+        raise KafkaConnectionError("111 ECONNREFUSED")
+
+    def lost(*_: object) -> Any:
+        raise KafkaConnectionError("Connection lost")
+
+    def clients(*answers: Any) -> None:
+        left = [SimpleNamespace(list_topics=one, close=lambda: None) for one in answers]
+        monkeypatch.setattr(Admin, "_connected", lambda _: left.pop(0))
+
+    with Admin("127.0.0.1:1", answer_within_s=1) as admin:
+        clients(refused, refused, list)
+        assert admin.topics() == []
+        admin.close()
+        clients(lost)
+        with pytest.raises(UnjudgeableError, match="Connection lost"):
+            admin.topics()
+        monkeypatch.setattr(Admin, "_connected", refused)
+        with pytest.raises(UnjudgeableError, match=r"did not answer.* 111 ECONNREFUSED"):
+            admin.topics()
 
 
 def test_asking_in_vain_leaves_nothing_open() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from group_lines import synced
@@ -63,6 +65,30 @@ def test_a_commit_past_an_end_that_never_lay_further_is_the_consumers() -> None:
     """Counted twice."""
     (found,) = judged("commit-past-end", [*READ[:-2], committed(3, by="m0"), log_end(2), after(5)])
     assert "cut_off" not in found
+
+
+# m0 handles and commits all there is; then a new leader answers how far it knows records to be committed.
+ALL = [*sent(0), *sent(1), *sent(2), *READ, committed(3, by="m0"), *LOST]
+
+
+@pytest.mark.parametrize("name", ["commit-past-end", "false-report", "skipped", "commit-ahead", "nonmonotonic-poll"])
+def test_a_log_end_below_an_acknowledged_record_that_lies_there_is_none(name: str) -> None:
+    """Nothing was cut off, then or ever: nobody sends again what was acknowledged."""
+    assert judged(name, [*ALL, log_end(2), after(1), log_end(3), after(5)], records=3) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "control"),
+    [
+        ([*ALL, log_end(2)], {2: {"id": "r3"}}),
+        ([*sent(0), *sent(1), *sent(2, outcome="info"), *READ, committed(3, by="m0"), *LOST, log_end(2)], {}),
+        ([*sent(0), *sent(1), *READ, committed(3, by="m0"), log_end(2), *sent(2)], {}),
+    ],
+    ids=["another lies there", "nobody acknowledged it", "acknowledged afterwards"],
+)
+def test_a_log_end_that_nothing_refutes_counts(lines: list[Line | list[Line]], control: dict[int, Any]) -> None:
+    """Past it nothing can have been read, let alone committed."""
+    assert len(judged("commit-past-end", [*lines, after(5)], records=3, control=control)) == 1
 
 
 def test_what_was_committed_past_after_the_log_had_been_cut_off_is_skipped() -> None:

@@ -527,16 +527,30 @@ class Admin:
             return brokers.anyone(quorum)
 
     def _ask(self, question: Callable[[Any], T]) -> T:
+        """Asks a broker, and another one while it is refused: one that joins is named before it listens everywhere."""
         from kafka.errors import KafkaError
 
+        refused: list[UnjudgeableError] = []
+
+        def answered() -> tuple[T] | None:
+            try:
+                if self._client is None:
+                    self._client = self._connected()
+                return (question(self._client),)
+            except (KafkaError, OSError, ValueError) as error:
+                with suppress(KafkaError, OSError, ValueError):  # the error on its way says more
+                    self.close()
+                said = f"the cluster did not answer: {type(error).__name__} {error}".rstrip()
+                if "ECONNREFUSED" not in said:
+                    raise UnjudgeableError(said) from error
+                refused[:] = [UnjudgeableError(said)]
+                refused[0].__cause__ = error
+                return None
+
         try:
-            if self._client is None:
-                self._client = self._connected()
-            return question(self._client)
-        except (KafkaError, OSError, ValueError) as error:
-            with suppress(KafkaError, OSError, ValueError):  # the error on its way says more
-                self.close()
-            raise UnjudgeableError(f"the cluster did not answer: {type(error).__name__} {error}".rstrip()) from error
+            return wait_until(answered, within_s=self._answer_within_s, what="a broker that is not refused")[0]
+        except WaitTimeout:
+            raise refused[0] from refused[0].__cause__
 
     def _connected(self) -> Any:
         """Returns a client that some broker has answered. One that none answers would keep its thread and its sockets:

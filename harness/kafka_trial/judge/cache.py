@@ -57,7 +57,7 @@ from kafka_trial.model.trial_context import (
     Window,
 )
 
-CACHE_SCHEMA = 31
+CACHE_SCHEMA = 32
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 BY_NUMBER = ("lanes", "opening_burst")  # JSON knows no numbers as keys
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"

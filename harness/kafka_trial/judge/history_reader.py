@@ -273,13 +273,17 @@ class FileReader:
         inside = (kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE)
         self._taken.take(columns, rows[inside], slices[inside])
         self._take_work(columns, rows, {"slice": slices, "offset": position, "kind": kinds, "time_ns": time_ns[rows]})
+        ends, asked_ns = kinds == Kind.LOG_END, _asked(columns, time_ns)[rows]
+        self.builder.answered_ends.take(
+            slices=slices[ends], seq=columns["seq"][rows[ends]], asked_ns=asked_ns[ends], position=position[ends]
+        )
         took_ns = columns["commit_time_ms"][rows]
         record = {"offset": position, "id_hash": id_hash}
         appended = record | {"append_wall_ns": own_ns[rows]}
         own_line = _own_line(columns, rows, own_ns, since_ns)
         made = mixed_rows(
             self.source,
-            {"slice": slices, "kind": kinds, "seq": columns["seq"][rows], "time_ns": _asked(columns, time_ns)[rows]},
+            {"slice": slices, "kind": kinds, "seq": columns["seq"][rows], "time_ns": asked_ns},
             {
                 RECORDS: appended | {"key": text},
                 ABORTED_RECORDS: appended,

@@ -18,7 +18,15 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
 from kafka_trial.judge.record_id_index import IdIndex, id_hashes
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
-from kafka_trial.model.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, EARLY_LINES, MISSING_SENDS, MOVED_KEYS
+from kafka_trial.model.families import (
+    ALTERED_RECORDS,
+    ARRIVALS,
+    CLAIMS,
+    EARLY_LINES,
+    MISSING_SENDS,
+    MOVED_KEYS,
+    REFUTED_ENDS,
+)
 from kafka_trial.model.kernels import NEVER, NONE, Array, per_group
 from kafka_trial.model.rows import Known
 from kafka_trial.model.trial_context import TrialContext
@@ -71,7 +79,7 @@ class IdJoins:
         self.builder.sends += len(invoked)
         return [
             *([self._altered(columns, invoked)] if len(invoked) else []),
-            *([self._acknowledged(columns, acked)] if len(acked) else []),
+            *(self._acknowledged(columns, acked) if len(acked) else ()),
         ]
 
     def _altered(self, columns: Columns, rows: Array) -> pa.Table:
@@ -101,7 +109,7 @@ class IdJoins:
             send_seq=columns["seq"][rows],
         )
 
-    def _acknowledged(self, columns: Columns, rows: Array) -> pa.Table:
+    def _acknowledged(self, columns: Columns, rows: Array) -> list[pa.Table]:
         id_hash = id_hashes(columns.text("id", rows))
         slices = slices_of(self.builder, columns.text("topic", rows), columns["partition"][rows])
         offsets = np.where(columns["offset"][rows] < 0, NONE, columns["offset"][rows])
@@ -111,8 +119,9 @@ class IdJoins:
         if self.builder.partitions_added:
             self._take_keyed(columns, rows, id_hash, slices, offsets)
         gone = placed & ~self._read_in_same_topic(slices, id_hash) & ~self.known.aborted.has(id_hash)
+        refuted = self._refuted_ends(slices, offsets, columns["time_ns"][rows], id_hash, placed)
         rows = rows[gone]
-        return made_rows(
+        missing = made_rows(
             MISSING_SENDS,
             self.source,
             slice=slices[gone],
@@ -122,6 +131,16 @@ class IdJoins:
             id_hash=id_hash[gone],
             key=columns.text("key", rows),
         )
+        return [missing, refuted]
+
+    def _refuted_ends(self, slices: Array, offsets: Array, time_ns: Array, id_hash: Array, placed: Array) -> pa.Table:
+        """Returns the log ends beyond which records lie that had been acknowledged before, where they lie."""
+        answered, beyond = self.builder.answered_ends, placed
+        refuted = answered.refuted(slices=slices[beyond], time_ns=time_ns[beyond], offset=offsets[beyond])
+        if len(refuted["slice"]):  # hardly ever: whether they lie there still is looked up only then
+            beyond = placed & self._read_in_place(slices, offsets, id_hash)
+            refuted = answered.refuted(slices=slices[beyond], time_ns=time_ns[beyond], offset=offsets[beyond])
+        return made_rows(REFUTED_ENDS, self.source, **refuted)
 
     def _take_keyed(self, columns: Columns, rows: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
         """Notes where and when the records of keys were sent; without an offset, or its send, nobody knows that."""
@@ -243,6 +262,13 @@ class IdJoins:
             return records.has(id_hash)
         which, row = records.all_of(id_hash)
         there = self._in_topics(records.get("slice", row), self._topic_of(slices)[which])
+        return np.isin(np.arange(len(id_hash)), which[there])
+
+    def _read_in_place(self, slices: Array, offsets: Array, id_hash: Array) -> Array:
+        """Returns whether the control read holds a record of each id at each place."""
+        records = self.known.records
+        which, row = records.all_of(id_hash)
+        there = (records.get("slice", row) == slices[which]) & (records.get("offset", row) == offsets[which])
         return np.isin(np.arange(len(id_hash)), which[there])
 
     def _in_topics(self, slices: Array, topics: Array) -> Array:

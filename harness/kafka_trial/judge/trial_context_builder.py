@@ -20,6 +20,7 @@ from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.membership import HeartbeatRunCollector, MemberSpanCollector
 from kafka_trial.judge.own_clients import OwnClients
+from kafka_trial.judge.refuted_ends import AnsweredEnds
 from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_timeouts
 from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
 from kafka_trial.judge.transactions import Transactions
@@ -95,6 +96,7 @@ class TrialContextBuilder(HistoryNames):
     ids_told: set[str | None] = field(default_factory=set)  # of records of these topics
     sends: int = 0
     moved_sends: int = 0
+    answered_ends: AnsweredEnds = field(default_factory=AnsweredEnds)
     forwarded_effects: int = 0
     compacted: set[str] = field(default_factory=set)  # topics
     dated_by_brokers: bool = False

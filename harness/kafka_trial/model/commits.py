@@ -35,6 +35,7 @@ from kafka_trial.model.kernels import (
     starts_of,
     true_or_none,
 )
+from kafka_trial.model.log_ends import log_ends
 from kafka_trial.model.long_silences import told_of_all
 from kafka_trial.model.ownership_epochs import member_lines, ownership_epochs
 from kafka_trial.model.ownership_log import logged_assignments
@@ -67,9 +68,9 @@ def commits(batch: Batch) -> Commits:
         request_seq=lambda: _requests(batch)["seq"],
         reporter_killed=lambda: reporter_killed(batch),
         passes_unhandled=lambda: _passes_unhandled(batch),
-        log_end=lambda: picked(_log_ends(batch)["position"], _ends_after(batch), NEVER),
-        end_source=lambda: picked(_log_ends(batch)["source"], _ends_after(batch), -1),
-        end_seq=lambda: picked(_log_ends(batch)["seq"], _ends_after(batch), -1),
+        log_end=lambda: picked(log_ends(batch)["position"], _ends_after(batch), NEVER),
+        end_source=lambda: picked(log_ends(batch)["source"], _ends_after(batch), -1),
+        end_seq=lambda: picked(log_ends(batch)["seq"], _ends_after(batch), -1),
         longest_end=lambda: _longest_ends(batch)[log["slice"]],
         cut_off=lambda: _cut_off(batch),
     )
@@ -133,19 +134,14 @@ def _passes_unhandled(batch: Batch) -> Bools:
 
 
 @index
-def _log_ends(batch: Batch) -> Table:
-    return batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
-
-
-@index
 def _ends_after(batch: Batch) -> Ints:
-    log, ends = commits_in_effect(batch), _log_ends(batch)
+    log, ends = commits_in_effect(batch), log_ends(batch)
     return at_or_after(ends["slice"], ends["time_ns"], log["slice"], log["time_ns"])
 
 
 def _longest_ends(batch: Batch) -> Ints:
     """Returns the longest log end of each slice that anybody saw: what was there before is proof enough."""
-    ends = _log_ends(batch)
+    ends = log_ends(batch)
     return np.maximum(per_group(ends["slice"], ends["position"], batch.size, how="max", start=NONE), batch.ends)
 
 

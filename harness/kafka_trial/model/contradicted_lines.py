@@ -26,6 +26,7 @@ from kafka_trial.model.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.model.log_ends import log_ends
 from kafka_trial.model.ownership_epochs import SAID, member_lines
 from kafka_trial.model.partition import FalseReports
 from kafka_trial.model.request_logs import never_fetched
@@ -84,7 +85,7 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
 def _beyond_end(batch: Batch, lines: Table) -> Bools:
     """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it,
     and nothing shows that the log had been longer before."""
-    ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
+    ends = log_ends(batch)
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
     beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.untimed(lines["source"])
     beyond &= ~truncated_away(batch, lines["slice"], lines["offset"], lines["time_ns"])

@@ -388,6 +388,11 @@ LOG_BOUNDS = Family(
     (Kind.LOG_START, Kind.LOG_END),
     {"position": Column("offset", "the log start offset, or the log end offset: that of the next record")},
 )
+REFUTED_ENDS = Family(
+    "log ends that an acknowledged record refutes",  # seq: of the observer's line; time_ns: when it was asked for
+    (Kind.REFUTED_END,),
+    {"offset": Column("offset", "of a record beyond it, acknowledged before; it lies there still")},
+)
 TRANSACTION_ENDS = Family(
     "ends of transactions",  # the marker that ended what a producer had written into one log
     (Kind.ENDED_COMMITTED, Kind.ENDED_ABORTED),
@@ -418,7 +423,7 @@ BLOCKING_REQUESTS = Family(
 )
 
 FAMILIES: Final = (
-    *(RECORDS, ABORTED_RECORDS, MISSING_SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
+    *(RECORDS, ABORTED_RECORDS, MISSING_SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS, REFUTED_ENDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
     FAILED_BATCHES,
     *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS, HANDED_ON_RECORDS),

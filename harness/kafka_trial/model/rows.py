@@ -58,6 +58,7 @@ class Kind(IntEnum):
     HANDED_ON = 37
     BATCH_FAILED = 38
     COMMIT_ANSWERED = 39
+    REFUTED_END = 40
     FAILED = 55
 
 

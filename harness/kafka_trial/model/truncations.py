@@ -26,6 +26,7 @@ from kafka_trial.model.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.model.log_ends import log_ends
 from kafka_trial.model.request_logs import timed_fetches
 from kafka_trial.model.rows import Kind
 from kafka_trial.model.table import Table, stacked, table
@@ -43,7 +44,7 @@ def truncations(batch: Batch) -> Table:
     asked for later says that there was none; or by the id of a record that was delivered, and in whose place there is
     another now, or the log has not come so far again.
     """
-    ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
+    ends = log_ends(batch)
     before = previous_in(ends["slice"])
     fell = (before >= 0) & (ends["position"] < picked(ends["position"], before, NONE))
     peak = max_before(ends["slice"], ends["position"])

@@ -22,6 +22,7 @@ from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
 from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
+from lab.calibration.further_suites import further_suites
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
 from lab.calibration.source_digests import SAME
 
@@ -109,7 +110,8 @@ def grid(*, times: int, only: Sequence[str] | None = None, suites: Sequence[str]
 
 def _whole_grid(*, times: int, only: Sequence[str] | None) -> Iterator[Attempt]:
     """Yields every attempt: references on every scenario that can be played with them; each sin, on and off, and
-    each twin, on its header's suite; a sin that an instant finds by luck at the cut of its anomaly besides.
+    each twin, on its header's suite; some sins on a further suite; a sin that an instant finds by luck at the cut of
+    its anomaly besides.
 
     A reference that says nothing goes through a few scenarios only.
 
@@ -132,7 +134,7 @@ def _whole_grid(*, times: int, only: Sequence[str] | None) -> Iterator[Attempt]:
             elif header.sound:
                 yield Attempt(name, header.suite, seed=seed)
             else:
-                for scenario in (header.suite, *_chosen_cut(name)[1:]):
+                for scenario in (header.suite, *further_suites(name), *_chosen_cut(name)[1:]):
                     yield from (Attempt(name, scenario, seed=seed, sin=sin) for sin in (True, False))
 
 

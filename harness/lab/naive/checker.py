@@ -791,6 +791,17 @@ class Partition:
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
 
+    @cached_property
+    def log_ends(self) -> list[tuple[int, int]]:
+        """(when it was asked for, the log end), in order; not where a record beyond it had been acknowledged before,
+        and lies there still: then its leader did not know how far the log reaches."""
+        acks = [e for e in self.own("send") if e.outcome == "ok" and e.offset is not None and e.id is not None]
+        acks = [e for e in acks if (record := self.records.get(e.offset or 0)) is not None and record.id == e.id]
+        ends = sorted((int(e.details.get("asked_ns", e.time_ns)), e.offset or 0) for e in self.own("log_end"))
+        return [
+            (at_ns, end) for at_ns, end in ends if not any(e.time_ns < at_ns and (e.offset or 0) >= end for e in acks)
+        ]
+
     # --- records ---------------------------------------------------------------------------------------------
 
     @cached_property
@@ -1061,9 +1072,8 @@ class Partition:
         timed = line.source not in self.trial.untimed
         if timed and sent is not None and sent.time_ns > line.time_ns + TOLERANCE_NS:
             return "workload"
-        ends = [e for e in self.own("log_end") if e.details.get("asked_ns", e.time_ns) >= line.time_ns]
-        first = min(ends, key=lambda e: e.details.get("asked_ns", e.time_ns), default=None)
-        if offset < 0 or (timed and first is not None and (first.offset or 0) <= offset):
+        first = next((end for at_ns, end in self.log_ends if at_ns >= line.time_ns), None)
+        if offset < 0 or (timed and first is not None and first <= offset):
             return "observer"
         looked_up = line.kind == "processed" and not self.trial.progress_in_kafka
         if looked_up or not self._fetches_are_known(line):
@@ -2821,13 +2831,12 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
 
 def commit_past_end(p: Partition) -> Iterator[Found | None]:
     """Beyond the first log end read after the commit was seen; log ends never fall, so an earlier one can acquit."""
-    ends = sorted((int(e.details.get("asked_ns", e.time_ns)), e.offset or 0) for e in p.own("log_end"))
     for commit in p.commits:
         if commit.value is None:
             continue
-        after = [end for time_ns, end in ends if time_ns >= commit.event.time_ns]
+        after = [end for time_ns, end in p.log_ends if time_ns >= commit.event.time_ns]
         if not after:
-            if not any(commit.value <= end for _, end in ends):
+            if not any(commit.value <= end for _, end in p.log_ends):
                 yield None
         elif commit.value > after[0]:
             yield p.found(commit.place, value=commit.value)
