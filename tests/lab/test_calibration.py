@@ -38,7 +38,7 @@ from lab.calibration.attempts import (
 )
 from lab.calibration.campaign import PAGE, RUNS, STORED, calibrate, trial_digest
 from lab.calibration.chosen_cuts import CUT_BY_ANOMALY, SINS_FOUND_BY_FEW_SUITES, SINS_FOUND_BY_LUCK
-from lab.calibration.further_suites import FURTHER_SUITE, further_suites
+from lab.calibration.further_suites import FURTHER_SUITES, further_suite
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, TimedTrial, add_seconds, read_seconds
@@ -233,7 +233,7 @@ def test_the_grid_is_whole() -> None:
     sound = references | twins.keys() | unusual.keys()
     at_cuts = {*SINS_FOUND_BY_LUCK, *SINS_FOUND_BY_FEW_SUITES}
     sinning = registry.consumers().keys() - sound
-    times = {name: 2 * (1 + (name in at_cuts) + len(further_suites(name))) for name in sinning}
+    times = {name: 2 * (1 + (name in at_cuts) + (further_suite(name) is not None)) for name in sinning}
     assert sins == {(name, sin): count for name, count in times.items() for sin in (True, False)}
     assert at_cuts <= times.keys()
 
@@ -242,14 +242,26 @@ NO_SIN = ("coordinator-lost", "large-records", "leader-lost", "rolling-restart")
 
 
 def test_suites_have_a_sin_that_they_must_find() -> None:
-    """Loud and quiet, on its own suite or on a further one, where it must show what its header promises; all but four
-    of the oldest suites, whose faults a sin does not need."""
+    """Loud and quiet, on its own suite or on a further one; all but four of the oldest suites, whose faults a sin does
+    not need."""
     tried = [attempt for attempt in grid(times=1) if attempt.sin and attempt.scenario in registry.scenarios()]
     assert {attempt.scenario for attempt in tried} == registry.scenarios().keys() - set(NO_SIN)
-    further = [attempt for attempt in tried if attempt.scenario in further_suites(attempt.consumer)]
-    assert {(one.consumer, bool(expected_of(one))) for one in further} == {
-        (name, True) for sin in FURTHER_SUITE for name in (sin, f"{sin}/quiet")
+    further = [one for one in tried if (suite := further_suite(one.consumer)) and one.scenario == suite.suite]
+    assert {one.consumer for one in further if expected_of(one)} == {
+        name for sin in FURTHER_SUITES for name in (sin, f"{sin}/quiet")
     }
+
+
+def test_on_a_further_suite_a_sin_must_show_what_is_promised_there() -> None:
+    """As far as its variant lets it be seen; on its own suite what its header promises."""
+    there = Attempt("sheds-lag", "remote-reads", sin=True)
+    assert expected_of(there) == FURTHER_SUITES["sheds-lag"].must
+    quiet = replace(there, consumer="sheds-lag/quiet")
+    assert (expected_of(quiet), at_times_of(quiet)) == (("commit-ahead", "skipped", "stuck-partition", "unseen"), ())
+    assert (expected_of(replace(there, sin=False)), at_times_of(replace(there, sin=False))) == ((), ())
+    assert expected_of(replace(there, scenario="control")) == ("commit-ahead", "poll-skip", "skipped")
+    again = Attempt("reads-its-topic-again", "cold-neighbour", sin=True)
+    assert (expected_of(again), at_times_of(again)) == (("cold-read",), ("rogue-reader",))
 
 
 def test_at_a_cut_a_sin_must_show_the_anomaly_for_which_it_was_chosen() -> None:

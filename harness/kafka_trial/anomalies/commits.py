@@ -173,7 +173,8 @@ def commit_past_end(partitions: Partitions) -> Findings:
     """A position beyond the end of the log was committed: a restart there finds no record, and resets by policy.
 
     "The committed offset is the next record that will be read" (KafkaConsumer): at most the log end. Judged against the
-    first log end that was read after the commit was seen. Legal where the log had been as long, and was cut off.
+    first log end that was read after the commit was seen, and that no acknowledged record refutes: a new leader may
+    answer less than there is. Legal where the log had been as long, and was cut off.
 
     Smallest history: committed 15, log end 10.
 

@@ -22,7 +22,7 @@ from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec, scenario_consumer_problem
 from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
-from lab.calibration.further_suites import further_suites
+from lab.calibration.further_suites import further_suite
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
 from lab.calibration.source_digests import SAME
 
@@ -134,7 +134,7 @@ def _whole_grid(*, times: int, only: Sequence[str] | None) -> Iterator[Attempt]:
             elif header.sound:
                 yield Attempt(name, header.suite, seed=seed)
             else:
-                for scenario in (header.suite, *further_suites(name), *_chosen_cut(name)[1:]):
+                for scenario in (header.suite, *_further_suites(name), *_chosen_cut(name)[1:]):
                     yield from (Attempt(name, scenario, seed=seed, sin=sin) for sin in (True, False))
 
 
@@ -172,18 +172,25 @@ def ask(attempt: Attempt, folder: Path) -> TrialRequest:
 
 def expected_of(attempt: Attempt) -> tuple[str, ...]:
     """Returns the anomalies that an attempt must show: where the sin is on, those of its header, as far as they can be
-    seen by the evidence that this variant of the consumer gives; at a cut the one for which it is chosen; else none."""
+    seen by the evidence that this variant of the consumer gives; on a further suite those of that one; at a cut the one
+    for which it is chosen; else none."""
     if not attempt.sin:
         return ()
+    further = further_suite(attempt.consumer)
+    if further is not None and attempt.scenario == further.suite:
+        return _shown(attempt.consumer, further.must)
     anomaly, cut = _chosen_cut(attempt.consumer) or ("", "")
     return (anomaly,) if attempt.scenario == cut else _promised(attempt.consumer)
 
 
 def at_times_of(attempt: Attempt) -> tuple[str, ...]:
-    """Returns the anomalies that an attempt may show besides, by its header; at a cut all others of it."""
-    header = header_of(attempt.consumer)
+    """Returns the anomalies that an attempt may show besides, by its header; at a cut all others of it, on a further
+    suite those of that one."""
+    header, further = header_of(attempt.consumer), further_suite(attempt.consumer)
     if header is None or not attempt.sin:
         return ()
+    if further is not None and attempt.scenario == further.suite:
+        return _shown(attempt.consumer, further.may)
     must = expected_of(attempt)
     return tuple(name for name in (*_promised(attempt.consumer), *header.at_times) if name not in must)
 
@@ -191,9 +198,21 @@ def at_times_of(attempt: Attempt) -> tuple[str, ...]:
 def _promised(consumer: str) -> tuple[str, ...]:
     """Returns the anomalies of a fixture's header that can be seen by the evidence of this variant."""
     header = header_of(consumer)
-    return (
-        () if header is None else shown_at(levels_of(spec_from_toml(registry.find_consumer(consumer)).evidence), header)
-    )
+    return () if header is None else shown_at(_levels(consumer), header)
+
+
+def _shown(consumer: str, anomalies: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns those of some anomalies that can be seen by the evidence of this variant."""
+    return shown_at(_levels(consumer), FixtureHeader("", "", anomalies))
+
+
+def _levels(consumer: str) -> tuple[str, ...]:
+    return levels_of(spec_from_toml(registry.find_consumer(consumer)).evidence)
+
+
+def _further_suites(consumer: str) -> tuple[str, ...]:
+    further = further_suite(consumer)
+    return () if further is None else (further.suite,)
 
 
 def _chosen_cut(consumer: str) -> tuple[str, ...]:

@@ -1,25 +1,43 @@
-"""Suites that no header names: each is tried with a sin of the zoo besides, whose own suite is another.
+"""Suites that no header names: a sin whose own suite is another is tried on each of them, and what it must show there.
 
-So every suite has a sin that it must find. The sin must show there what its header promises.
+So every suite that has several topics, neighbours, tiers or mirrors has a sin that it must find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-FURTHER_SUITE: Final[Mapping[str, str]] = MappingProxyType(
+
+@dataclass(frozen=True)
+class FurtherSuite:
+    """A suite on which a sin is tried besides: the anomalies that it must show there, and those that it may."""
+
+    suite: str
+    must: tuple[str, ...]
+    may: tuple[str, ...] = ()
+
+
+FURTHER_SUITES: Final[Mapping[str, FurtherSuite]] = MappingProxyType(
     {
-        "commits-offset-for-wrong-topic": "several-topics-killed",
-        "reads-its-topic-again": "cold-neighbour",
-        "sheds-lag": "remote-reads",
-        "starves-second-topic": "several-topics-killed",
+        # Whoever takes a partition over begins where the wrong topic's offset leads.
+        "commits-offset-for-wrong-topic": FurtherSuite(
+            "several-topics-killed",
+            ("commit-ahead", "commit-past-end", "commit-regression"),
+            ("illegal-redelivery", "skipped"),
+        ),
+        # Its members read for too short a time to tell that no commit explains it.
+        "reads-its-topic-again": FurtherSuite("cold-neighbour", ("cold-read",), ("rogue-reader",)),
+        # Far behind in every partition: it seeks to the end of each, and nothing comes there any more.
+        "sheds-lag": FurtherSuite(
+            "remote-reads", ("commit-ahead", "poll-skip", "skipped", "stuck-partition", "unseen")
+        ),
     }
 )
 
 
-def further_suites(consumer: str) -> tuple[str, ...]:
-    """Returns the suites besides its header's on which a sin is tried, whatever variant of it this is."""
-    sin = consumer.partition("/")[0]
-    return (FURTHER_SUITE[sin],) if sin in FURTHER_SUITE else ()
+def further_suite(consumer: str) -> FurtherSuite | None:
+    """Returns the suite besides its header's on which a sin is tried, whatever variant of it this is; None for most."""
+    return FURTHER_SUITES.get(consumer.partition("/")[0])
