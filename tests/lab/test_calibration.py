@@ -421,7 +421,7 @@ def test_the_bound_is_that_of_clopper_and_pearson(wrong: int, trials: int, rate:
 
 def test_an_order_is_drawn_from_a_seed() -> None:
     """The same attempts, each once; the same seed draws the same order, another one another."""
-    attempts = list(grid(times=5, only=["sheds-lag"]))
+    attempts = list(grid(times=5, only=["commits-past-end"]))
     one, again, other = (shuffled(attempts, seed=seed) for seed in (7, 7, 8))
     assert one == again
     assert one != other
@@ -433,13 +433,13 @@ def test_a_calibration_without_time_begins_nothing(
 ) -> None:
     """It says how much is left; what this source has tried already is not asked again, and what is kept stays."""
     monkeypatch.chdir(tmp_path)
-    kept = [tmp_path / RUNS / f"{attempt}-seed-2" / "run" for attempt in grid(times=1, only=["sheds-lag"])]
+    kept = [tmp_path / RUNS / f"{attempt}-seed-2" / "run" for attempt in grid(times=1, only=["commits-past-end"])]
     for folder in kept:
         folder.mkdir(parents=True)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    for attempt in grid(times=1, only=["sheds-lag"]):
+    for attempt in grid(times=1, only=["commits-past-end"]):
         append_row(tmp_path / ROWS_NAME, _of_now(attempt))
-    calibrate(times=2, minutes=0, only=["sheds-lag"])
+    calibrate(times=2, minutes=0, only=["commits-past-end"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
     assert len(read_rows(tmp_path / ROWS_NAME)) == 2
     assert [folder.is_dir() for folder in kept] == [True, True]
@@ -451,10 +451,10 @@ def test_what_a_changed_consumer_or_harness_did_is_asked_again(
     """Only a row of the same harness, consumer and scenario counts as tried."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    on, off = grid(times=1, only=["sheds-lag"])
+    on, off = grid(times=1, only=["commits-past-end"])
     append_row(tmp_path / ROWS_NAME, replace(_of_now(on), trial_digest="another consumer"))
     append_row(tmp_path / ROWS_NAME, replace(_of_now(off), making_digest="another harness"))
-    calibrate(times=1, minutes=0, only=["sheds-lag"])
+    calibrate(times=1, minutes=0, only=["commits-past-end"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
 
 
@@ -498,13 +498,13 @@ def test_a_changed_judge_judges_what_is_kept_again(tmp_path: Path, monkeypatch: 
     """No trial is run for it; a history that is gone is left as it was judged."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    kept, gone = grid(times=1, only=["sheds-lag"])
+    kept, gone = grid(times=1, only=["commits-past-end"])
     for attempt in (kept, gone):
         append_row(tmp_path / ROWS_NAME, replace(_of_now(attempt), judging_digest="an older judge"))
     (tmp_path / RUNS / f"{kept}-seed-1" / "run" / "history").mkdir(parents=True)
     acquitted = SimpleNamespace(verdict="pass", violations=(), reasons=())
     monkeypatch.setattr("kafka_trial.check.check_run", lambda folder: acquitted)
-    calibrate(times=1, minutes=0, only=["sheds-lag"])
+    calibrate(times=1, minutes=0, only=["commits-past-end"])
     rows = read_rows(tmp_path / ROWS_NAME)
     assert [(row.attempt, row.verdict, row.rejudged) for row in rows[2:]] == [(kept, "pass", True)]
     assert rows[2].judging_digest == judging_digest()
@@ -516,10 +516,10 @@ def test_a_trial_that_could_not_be_begun_is_asked_again(
     """Its row stays, and counts among those not as they must be; going on, calibrate tries it again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    on, off = grid(times=1, only=["sheds-lag"])
+    on, off = grid(times=1, only=["commits-past-end"])
     append_row(tmp_path / ROWS_NAME, _of_now(on))
     append_row(tmp_path / ROWS_NAME, replace(_of_now(off), verdict=NOT_BEGUN))
-    assert calibrate(times=1, minutes=0, only=["sheds-lag"]) == 1
+    assert calibrate(times=1, minutes=0, only=["commits-past-end"]) == 1
     assert "1 of 1 trials still to run" in capfd.readouterr().err
 
 
